@@ -1,0 +1,26 @@
+//! Lakebed takes crawl data its whole way: queue, raw packs, partitions, manifests, gates.
+//!
+//! Layers, each naming lower ones only (a test keeps it so):
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | 4 | `ingest`, `govern` |
+//! | 3 | `log`, `catalog`, `registry` |
+//! | 2 | `store`, `config` |
+//! | 1 | `spec` |
+//! | 0 | `error`, `name`, `time`, `fault` |
+
+pub mod catalog;
+pub mod config;
+pub mod error;
+pub mod fault;
+pub mod govern;
+pub mod ingest;
+pub mod log;
+pub mod name;
+pub mod registry;
+pub mod spec;
+pub mod store;
+pub mod time;
+
+pub use error::{Error, ErrorKind, Result};

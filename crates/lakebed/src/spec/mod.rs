@@ -1,0 +1,33 @@
+//! Pure data of everything that is written to disk or SQL, versioned, without any I/O.
+//!
+//! | file | what it describes | format page |
+//! | --- | --- | --- |
+//! | `lake` | `lake.json` | docs/formats/lake.md |
+//! | `record` | a record of a commit log | docs/formats/log.md |
+//! | `partition` | partition key, state, `_SUCCESS` | docs/formats/log.md |
+//! | `schema` | a schema version, as TOML and as published JSON | docs/formats/schema.md |
+//! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
+//! | `reject` | a line of a rejects file | docs/formats/rejects.md |
+
+mod columns;
+mod lake;
+mod partition;
+mod record;
+mod reject;
+mod schema;
+
+pub use columns::{
+    EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, MAX_FIELD_ID, SOURCE_COLUMN, SOURCE_FIELD_ID,
+    arrow_schema, arrow_type,
+};
+pub use lake::{LAKE_FORMAT, LakeSpec};
+pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
+pub use record::{
+    Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, Operation, Provenance,
+    RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
+};
+pub use reject::{RejectReason, RejectRecord};
+pub use schema::{
+    Ambiguous, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle, MoneySpec,
+    PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField, SchemaSpec, Token,
+};

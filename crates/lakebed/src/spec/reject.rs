@@ -1,0 +1,45 @@
+//! A line of a rejects file: one input record that did not pass, whole, with every reason.
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::ContentHash;
+
+/// A rejected record. `_lake/rejects/<layer>/<dataset>/dt=.../rejects-<16 hex>.jsonl.zst` holds one a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectRecord {
+    /// Name of the input as the caller gave it.
+    pub file: String,
+    /// BLAKE3 of the unpacked input.
+    pub content: ContentHash,
+    /// Physical line, from 1, on which the record begins; for Parquet inputs the row number, from 1.
+    pub line: u64,
+    /// First field at fault; empty when the record as a whole could not be read.
+    pub field: String,
+    /// JSON path of the first fault, such as `$.author.name` or `$.tags[2]`; `$` = the record itself.
+    pub path: String,
+    /// Why, in one line.
+    pub reason: String,
+    /// All faults of the record, the first one included.
+    pub reasons: Vec<RejectReason>,
+    /// How to read `raw` again: `json`, `csv` or `parquet` (the row as JSON).
+    pub form: String,
+    /// The record's text as it stood in the (decoded) input; bytes that are no text are escaped.
+    pub raw: String,
+    /// For CSV: the header cells of its file.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub header: Vec<String>,
+}
+
+/// One fault of a rejected record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectReason {
+    /// Top-level field; empty when the record as a whole could not be read.
+    pub field: String,
+    /// JSON path.
+    pub path: String,
+    /// Stable code: `missing`, `type`, `range`, `precision`, `format`, `enum`, `unknown_field`,
+    /// `duplicate_key`, `syntax`, `cells`, `header_row`, `not_a_record`, `nan`.
+    pub code: String,
+    /// In words, with the value.
+    pub reason: String,
+}

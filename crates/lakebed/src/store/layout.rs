@@ -1,0 +1,160 @@
+//! Where everything lies within a lake (docs/formats/lake.md draws the whole tree).
+//!
+//! ```text
+//! lake.json
+//! clean/<dataset>/dt=2026-11-30/schema_version=2/part-00000-<hash>.parquet, _SUCCESS
+//! _lake/log/<layer>/<dataset>/00000000000000000001.json
+//! _lake/schema/<layer>/<dataset>/v2.json
+//! _lake/stage/<attempt>/<final path of the file>
+//! _lake/rejects/<layer>/<dataset>/dt=2026-11-30/rejects-<hash>.jsonl.zst
+//! ```
+
+use crate::name::{AttemptId, DatasetRef};
+use crate::spec::PartitionKey;
+use crate::store::StorePath;
+use crate::time::BusinessDate;
+
+/// Name of the file that marks a sealed partition.
+pub const SUCCESS_NAME: &str = "_SUCCESS";
+
+/// The fixed top folders of a lake.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout;
+
+impl Layout {
+    /// Temporary files of puts; on the same file system as all else.
+    pub const PUTS: &'static str = "_lake/stage/.puts";
+    /// All commit logs.
+    pub const LOGS: &'static str = "_lake/log";
+    /// All published schemas.
+    pub const SCHEMAS: &'static str = "_lake/schema";
+}
+
+/// `lake.json`.
+#[must_use]
+pub fn lake_json_path() -> StorePath {
+    StorePath::from_checked("lake.json".to_owned())
+}
+
+/// The folder of a dataset's log.
+#[must_use]
+pub fn log_dir(dataset: &DatasetRef) -> StorePath {
+    StorePath::from_checked(format!("{}/{dataset}", Layout::LOGS))
+}
+
+/// The file of a log record; numbers have twenty digits, so that names sort.
+#[must_use]
+pub fn log_record_path(dataset: &DatasetRef, number: u64) -> StorePath {
+    StorePath::from_checked(format!("{}/{dataset}/{number:020}.json", Layout::LOGS))
+}
+
+/// The number in a record's file name; `None` for any other file.
+#[must_use]
+pub fn log_number(file_name: &str) -> Option<u64> {
+    let digits = file_name.strip_suffix(".json")?;
+    (digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| digits.parse().ok())
+        .flatten()
+}
+
+/// The folder of a dataset's published schemas.
+#[must_use]
+pub fn schema_dir(dataset: &DatasetRef) -> StorePath {
+    StorePath::from_checked(format!("{}/{dataset}", Layout::SCHEMAS))
+}
+
+/// The file of a published schema version.
+#[must_use]
+pub fn schema_path(dataset: &DatasetRef, version: u32) -> StorePath {
+    schema_dir(dataset).child(&format!("v{version}.json"))
+}
+
+/// The folder of all attempts.
+#[must_use]
+pub fn stage_root() -> StorePath {
+    StorePath::from_checked("_lake/stage".to_owned())
+}
+
+/// The folder of an attempt; its files lie below it at their final paths.
+#[must_use]
+pub fn stage_dir(attempt: &AttemptId) -> StorePath {
+    stage_root().child(attempt.as_str())
+}
+
+/// The folder of a partition; revisions share it, since only the active one lies there.
+#[must_use]
+pub fn partition_dir(dataset: &DatasetRef, key: &PartitionKey) -> StorePath {
+    StorePath::from_checked(format!(
+        "{dataset}/dt={}/schema_version={}",
+        key.dt, key.schema_version
+    ))
+}
+
+/// The dataset, date and schema version of a path in a data folder; `None` for any other path.
+#[must_use]
+pub fn partition_of(path: &StorePath) -> Option<(DatasetRef, BusinessDate, u32)> {
+    let mut parts = path.as_str().split('/');
+    let (layer, dataset, dt, version) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let dataset = format!("{layer}/{dataset}").parse().ok()?;
+    let dt = dt.strip_prefix("dt=")?.parse().ok()?;
+    let version = version.strip_prefix("schema_version=")?.parse().ok()?;
+    Some((dataset, dt, version))
+}
+
+/// A data file at its final place.
+#[must_use]
+pub fn data_file_path(dataset: &DatasetRef, key: &PartitionKey, name: &str) -> StorePath {
+    partition_dir(dataset, key).child(name)
+}
+
+/// The `_SUCCESS` of a partition.
+#[must_use]
+pub fn success_path(dataset: &DatasetRef, key: &PartitionKey) -> StorePath {
+    partition_dir(dataset, key).child(SUCCESS_NAME)
+}
+
+/// The folder of a date's rejects.
+#[must_use]
+pub fn rejects_dir(dataset: &DatasetRef, dt: BusinessDate) -> StorePath {
+    StorePath::from_checked(format!("_lake/rejects/{dataset}/dt={dt}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_names_are_parsed_strictly() {
+        let d: DatasetRef = "clean/a.b".parse().unwrap();
+        assert_eq!(
+            log_record_path(&d, 7).as_str(),
+            "_lake/log/clean/a.b/00000000000000000007.json"
+        );
+        assert_eq!(log_number("00000000000000000007.json"), Some(7));
+        for bad in [
+            "7.json",
+            "0000000000000000000x.json",
+            "00000000000000000007.json.tmp",
+            "+0000000000000000007.json",
+        ] {
+            assert_eq!(log_number(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn data_paths_are_hive_style() {
+        let d: DatasetRef = "clean/weibo".parse().unwrap();
+        let key = PartitionKey {
+            dt: "2024-05-20".parse().unwrap(),
+            schema_version: 2,
+            revision: 0,
+        };
+        let path = data_file_path(&d, &key, "part-00000-ab.parquet");
+        assert_eq!(
+            path.as_str(),
+            "clean/weibo/dt=2024-05-20/schema_version=2/part-00000-ab.parquet"
+        );
+        assert_eq!(partition_of(&path), Some((d, key.dt, 2)));
+    }
+}

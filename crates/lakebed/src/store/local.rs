@@ -1,0 +1,303 @@
+//! A lake in a local folder.
+//!
+//! Put-if-absent writes a temporary file, makes it durable, and `link()`s it to its name: the link
+//! is atomic, fails when the name is taken, and never shows an empty file after a crash, as creating
+//! the name first would. STO-1: a name, once visible, holds whole bytes. STO-2: what a call
+//! acknowledged survives a power failure (file and every new folder are fsynced).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::store::layout::Layout;
+use crate::store::{
+    Capabilities, ListedFile, MoveOutcome, PutOutcome, StageFile, Store, StorePath,
+};
+use crate::time::{Clock, unique_id};
+
+/// A lake in a folder of this machine.
+#[derive(Debug)]
+pub struct LocalStore {
+    root: PathBuf,
+    temp_prefix: String,
+    temp_count: AtomicU64,
+}
+
+impl LocalStore {
+    /// The store in `root`, which need not exist yet.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            temp_prefix: unique_id(&Clock::System),
+            temp_count: AtomicU64::new(0),
+        }
+    }
+
+    fn resolve(&self, path: &StorePath) -> PathBuf {
+        if path.as_str().is_empty() {
+            self.root.clone()
+        } else {
+            self.root.join(path.as_str())
+        }
+    }
+
+    /// Creates the folder and makes every new level durable.
+    fn create_folder(&self, folder: &Path) -> Result<()> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        if let Some(parent) = folder.parent()
+            && folder != self.root
+        {
+            self.create_folder(parent)?;
+        }
+        match fs::create_dir_all(folder) {
+            Ok(()) => {}
+            Err(e) => return Err(Error::io("create the folder", folder.display(), e)),
+        }
+        folder.parent().map_or(Ok(()), sync_folder)
+    }
+
+    fn write_temp(&self, bytes: &[u8]) -> Result<PathBuf> {
+        let folder = self.root.join(Layout::PUTS);
+        self.create_folder(&folder)?;
+        let n = self.temp_count.fetch_add(1, Ordering::SeqCst);
+        let temp = folder.join(format!("{}-{n}", self.temp_prefix));
+        let written =
+            File::create(&temp).and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_all()));
+        if let Err(e) = written {
+            remove_quietly(&temp);
+            return Err(Error::io("write the file", temp.display(), e));
+        }
+        Ok(temp)
+    }
+
+    fn put(&self, path: &StorePath, bytes: &[u8]) -> Result<PutOutcome> {
+        let target = self.resolve(path);
+        let folder = parent_of(&target);
+        self.create_folder(&folder)?;
+        let temp = self.write_temp(bytes)?;
+        let is_log = path.as_str().starts_with(Layout::LOGS);
+        if is_log {
+            kill_point("log.temp_written");
+        }
+        let linked = fs::hard_link(&temp, &target);
+        if is_log {
+            kill_point("log.linked");
+        }
+        remove_quietly(&temp);
+        match linked {
+            Ok(()) => {
+                sync_folder(&folder)?;
+                Ok(PutOutcome::Created)
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
+            Err(e) => Err(Error::io("link the file", target.display(), e)),
+        }
+    }
+
+    fn walk(&self, folder: &Path, into: &mut Vec<ListedFile>) -> Result<()> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(Error::io("list the folder", folder.display(), e)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io("list the folder", folder.display(), e))?;
+            let path = entry.path();
+            let meta = match fs::metadata(&path) {
+                Ok(meta) => meta,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(Error::io("look at the file", path.display(), e)),
+            };
+            if meta.is_dir() {
+                self.walk(&path, into)?;
+            } else if let Some(relative) = path.strip_prefix(&self.root).ok().and_then(Path::to_str)
+            {
+                // A name that is no path of a lake (a backslash, say) is still listed, escaped.
+                let checked = StorePath::new(relative)
+                    .unwrap_or_else(|_| StorePath::from_checked(String::new()).child(relative));
+                into.push(ListedFile {
+                    path: checked,
+                    size_bytes: meta.len(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parent_of(path: &Path) -> PathBuf {
+    path.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+fn sync_folder(folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(|e| Error::io("make durable the folder", folder.display(), e))
+}
+
+/// Removes a temporary file; what cannot be removed is found by `audit`.
+fn remove_quietly(path: &Path) {
+    drop(fs::remove_file(path));
+}
+
+/// `None` for an absent file.
+fn absent<T>(action: &str, path: &Path, result: io::Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(e) => Err(Error::io(action, path.display(), e)),
+    }
+}
+
+struct LocalStageFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl Write for LocalStageFile {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.file.write(buf)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl StageFile for LocalStageFile {
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.file
+            .sync_all()
+            .map_err(|e| Error::io("make durable the file", self.path.display(), e))?;
+        sync_folder(&parent_of(&self.path))
+    }
+}
+
+#[async_trait]
+impl Store for LocalStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            rename: true,
+            conditional_put: true,
+        }
+    }
+
+    fn location(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn local_path(&self, path: &StorePath) -> Option<PathBuf> {
+        Some(self.resolve(path))
+    }
+
+    async fn put_once(&self, path: &StorePath, bytes: &[u8]) -> Result<PutOutcome> {
+        self.put(path, bytes)
+    }
+
+    async fn replace(&self, path: &StorePath, bytes: &[u8]) -> Result<()> {
+        let target = self.resolve(path);
+        let folder = parent_of(&target);
+        self.create_folder(&folder)?;
+        let temp = self.write_temp(bytes)?;
+        kill_point("success.temp_written");
+        fs::rename(&temp, &target)
+            .map_err(|e| Error::io("replace the file", target.display(), e))?;
+        sync_folder(&folder)
+    }
+
+    async fn find(&self, path: &StorePath) -> Result<Option<Bytes>> {
+        let file = self.resolve(path);
+        Ok(absent("read the file", &file, fs::read(&file))?.map(Bytes::from))
+    }
+
+    async fn find_size(&self, path: &StorePath) -> Result<Option<u64>> {
+        let file = self.resolve(path);
+        Ok(absent("look at the file", &file, fs::metadata(&file))?.map(|m| m.len()))
+    }
+
+    async fn read_range(&self, path: &StorePath, offset: u64, length: usize) -> Result<Bytes> {
+        let file = self.resolve(path);
+        let read = || -> io::Result<Vec<u8>> {
+            let mut f = File::open(&file)?;
+            f.seek(SeekFrom::Start(offset))?;
+            let mut bytes = Vec::new();
+            f.take(length as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        read()
+            .map(Bytes::from)
+            .map_err(|e| Error::io("read the file", file.display(), e))
+    }
+
+    async fn list(&self, folder: &StorePath) -> Result<Vec<ListedFile>> {
+        let mut files = Vec::new();
+        self.walk(&self.resolve(folder), &mut files)?;
+        files.sort();
+        Ok(files)
+    }
+
+    async fn move_file(&self, from: &StorePath, to: &StorePath) -> Result<MoveOutcome> {
+        let (source, target) = (self.resolve(from), self.resolve(to));
+        let folder = parent_of(&target);
+        if !source.exists() {
+            return Ok(if target.exists() {
+                MoveOutcome::AlreadyMoved
+            } else {
+                MoveOutcome::Missing
+            });
+        }
+        self.create_folder(&folder)?;
+        // A rename never replaces another file here: names carry the hash of their content.
+        match fs::rename(&source, &target) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound && target.exists() => {
+                return Ok(MoveOutcome::AlreadyMoved);
+            }
+            Err(e) => return Err(Error::io("move the file", target.display(), e)),
+        }
+        sync_folder(&folder)?;
+        Ok(MoveOutcome::Moved)
+    }
+
+    async fn delete(&self, path: &StorePath) -> Result<()> {
+        let file = self.resolve(path);
+        if absent("delete the file", &file, fs::remove_file(&file))?.is_some() {
+            sync_folder(&parent_of(&file))?;
+        }
+        Ok(())
+    }
+
+    async fn delete_folder(&self, folder: &StorePath) -> Result<()> {
+        let dir = self.resolve(folder);
+        absent("delete the folder", &dir, fs::remove_dir_all(&dir)).map(|_| ())
+    }
+
+    fn create_stage_file(&self, path: &StorePath) -> Result<Box<dyn StageFile>> {
+        let target = self.resolve(path);
+        self.create_folder(&parent_of(&target))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&target)
+            .map_err(|e| Error::io("create the file", target.display(), e))?;
+        Ok(Box::new(LocalStageFile { file, path: target }))
+    }
+}
