@@ -138,7 +138,7 @@ mod tests {
         let mut all = Vec::new();
         ids(&schema.fields, &mut all);
         let count = all.len();
-        assert_eq!(count, 4 + 4 + 3 + 3);
+        assert_eq!(count, 5 + 3 + 3 + 2);
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count);
