@@ -14,26 +14,10 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::name::{CommitId, ContentHash, DatasetRef, LakeId, SourceName};
 use crate::spec::{
-    FileFormat, LakeSpec, PartitionKey, PartitionState, Provenance, PublishedSchema, Record,
+    FileFormat, LakeSpec, LogPosition, PartitionKey, PartitionState, Provenance, PublishedSchema,
+    Record,
 };
 use crate::time::{BusinessDate, Instant};
-
-/// Where a dataset's log ends, or how far a catalog has applied it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LogPosition {
-    /// Number of the last record; 0 = none.
-    pub number: u64,
-    /// BLAKE3 of that record's bytes; `None` at 0.
-    pub hash: Option<ContentHash>,
-}
-
-impl LogPosition {
-    /// Before the first record.
-    pub const START: Self = Self {
-        number: 0,
-        hash: None,
-    };
-}
 
 /// Answer of [`Catalog::apply`].
 #[derive(Debug, Clone, PartialEq, Eq)]

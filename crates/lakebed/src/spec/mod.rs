@@ -23,7 +23,7 @@ pub use columns::{
 pub use lake::{LAKE_FORMAT, LakeSpec};
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
-    Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, Operation, Provenance,
+    Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, LogPosition, Operation, Provenance,
     RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
 };
 pub use reject::{RejectReason, RejectRecord};

@@ -17,6 +17,23 @@ pub const RECORD_FORMAT: u32 = 1;
 /// The oldest reader that understands what this program writes.
 pub const RECORD_MIN_READER: u32 = 1;
 
+/// Where a dataset's log ends, or how far a catalog has applied it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPosition {
+    /// Number of the last record; 0 = none.
+    pub number: u64,
+    /// BLAKE3 of that record's bytes; `None` at 0.
+    pub hash: Option<ContentHash>,
+}
+
+impl LogPosition {
+    /// Before the first record.
+    pub const START: Self = Self {
+        number: 0,
+        hash: None,
+    };
+}
+
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
