@@ -1,0 +1,171 @@
+//! The one way a record is put: check, put if absent, else rebase and check again.
+//!
+//! LOG-5: a record is put only when every requirement holds over the fold of all records before it.
+//! LOG-6: a commit happens once, however often its call is repeated: its id is looked up first, and
+//! a put that lost its answer is recognised by reading the record back.
+
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::log::read::LoggedRecord;
+use crate::log::read_record;
+use crate::log::state::{DatasetState, Unmet};
+use crate::name::{AttemptId, CommitId, ContentHash};
+use crate::spec::{
+    Action, By, LogPosition, Operation, RECORD_FORMAT, RECORD_MIN_READER, Record, Requirement,
+};
+use crate::store::{Lake, PutOutcome, log_record_path, schema_path};
+use crate::time::unique_id;
+
+/// A commit that was not put yet.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Its unique id.
+    pub commit: CommitId,
+    /// What it does.
+    pub operation: Operation,
+    /// Who does it.
+    pub by: By,
+    /// The attempt whose staged files it commits.
+    pub attempt: Option<AttemptId>,
+    /// What must hold.
+    pub requires: Vec<Requirement>,
+    /// What changes.
+    pub actions: Vec<Action>,
+}
+
+impl Draft {
+    /// A draft with a fresh commit id and nothing in it.
+    pub fn new(lake: &Lake, operation: Operation, by: By) -> Result<Self> {
+        Ok(Self {
+            commit: unique_id(lake.clock()).parse()?,
+            operation,
+            by,
+            attempt: None,
+            requires: Vec::new(),
+            actions: Vec::new(),
+        })
+    }
+}
+
+/// A record with its place, as the caller of a commit gets it back.
+pub type AppendedRecord = LoggedRecord;
+
+/// Answer of [`commit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum CommitOutcome {
+    /// Put by this call.
+    Committed(AppendedRecord),
+    /// The log held this commit id before.
+    AlreadyThere(AppendedRecord),
+    /// A requirement does not hold; nothing was put.
+    Conflict(Unmet),
+}
+
+/// Puts the draft as the next record; `state` is brought up to the log's end.
+pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Result<CommitOutcome> {
+    loop {
+        state.catch_up(lake).await?;
+        if let Some(number) = state.find_commit(&draft.commit) {
+            let logged = read_record(lake, state.dataset(), number)
+                .await?
+                .ok_or_else(|| Error::corrupt(format!("record {number} vanished from the log")))?;
+            return Ok(CommitOutcome::AlreadyThere(logged));
+        }
+        if let Some(unmet) = first_unmet(lake, state, &draft.requires).await? {
+            return Ok(CommitOutcome::Conflict(unmet));
+        }
+        let logged = build(lake, state, draft);
+        let bytes = encode(&logged)?;
+        let logged = LoggedRecord {
+            hash: ContentHash::of(&bytes),
+            record: logged,
+        };
+        let path = log_record_path(state.dataset(), logged.record.number);
+        match lake.store().put_once(&path, &bytes).await? {
+            PutOutcome::Created => {
+                kill_point("log.committed");
+                state.apply(&logged)?;
+                return Ok(CommitOutcome::Committed(logged));
+            }
+            // Somebody took the number, or an earlier try of ours did: the next round finds out.
+            PutOutcome::Exists => {}
+        }
+    }
+}
+
+async fn first_unmet(
+    lake: &Lake,
+    state: &DatasetState,
+    requires: &[Requirement],
+) -> Result<Option<Unmet>> {
+    for requirement in requires {
+        if let Err(unmet) = state.check(requirement) {
+            return Ok(Some(unmet));
+        }
+        if let Requirement::SchemaPublished { version, hash } = requirement {
+            let path = schema_path(state.dataset(), *version);
+            let found = lake.store().find(&path).await?.map(|b| ContentHash::of(&b));
+            if found.as_ref() != Some(hash) {
+                let what = if found.is_some() {
+                    "has changed"
+                } else {
+                    "is not published"
+                };
+                let reason = format!("schema version {version} of `{}` {what}", state.dataset());
+                return Ok(Some(Unmet {
+                    requirement: requirement.clone(),
+                    reason,
+                }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn build(lake: &Lake, state: &DatasetState, draft: &Draft) -> Record {
+    let LogPosition { number, hash } = state.position().clone();
+    Record {
+        format: RECORD_FORMAT,
+        min_reader: RECORD_MIN_READER,
+        lake: lake.id().clone(),
+        dataset: state.dataset().clone(),
+        number: number + 1,
+        previous: hash,
+        commit: draft.commit.clone(),
+        at: lake.clock().now().after(state.last_at()),
+        operation: draft.operation,
+        by: draft.by.clone(),
+        attempt: draft.attempt.clone(),
+        requires: draft.requires.clone(),
+        actions: draft.actions.clone(),
+    }
+}
+
+fn encode(record: &Record) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(record)
+        .map_err(|e| Error::internal("write the log record as JSON").caused_by(e))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// The error for a person whose commit met a conflict.
+#[must_use]
+pub fn refusal(unmet: &Unmet) -> Error {
+    let error = Error::precondition(unmet.reason.clone());
+    match &unmet.requirement {
+        Requirement::DateOpen { dt } => error.hint(format!(
+            "add late records with `ingest --late`, or open the date with `lakebed reopen DATASET --date {dt}`"
+        )),
+        Requirement::BatchAbsent { .. } => error.hint("a batch label stands for one set of inputs; choose another label"),
+        Requirement::SchemaPublished { version, .. } => {
+            error.hint(format!("publish it first: `lakebed schema publish DATASET {version}`"))
+        }
+        Requirement::PartitionActive { .. } => error.hint("wait until the correction is finished, then call again"),
+        Requirement::AttemptOpen { .. } => {
+            error.hint("a repair gave this attempt up while it slept; call again, nothing was written")
+        }
+        Requirement::InputAbsent { .. } => error.hint("another call stored it meanwhile; call again to see"),
+        Requirement::DateSealed { .. } => error.hint("another call opened the date meanwhile; call again"),
+    }
+}

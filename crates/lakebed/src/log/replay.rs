@@ -1,0 +1,212 @@
+//! The replay table: what happens to an input that may have been seen before.
+//!
+//! Within (dataset, dt), an input's identity is the BLAKE3 of its unpacked bytes:
+//!
+//! | met before | answer |
+//! | --- | --- |
+//! | never | new |
+//! | in a visible partition, same version and rules, no new label | already there: skipped and named |
+//! | in a visible partition, under a new batch label | stored as a repeat |
+//! | in a visible partition, other schema version or reading rules | refused, hint `correct` |
+//! | only in superseded partitions | new |
+//! | only in retired or purged partitions | refused without `--restore` |
+//! | erased | refused always |
+//! | on another date | new, with a warning |
+//! | its batch label with other content | refused |
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::log::state::DatasetState;
+use crate::name::{BatchLabel, ContentHash};
+use crate::spec::PartitionState;
+use crate::time::BusinessDate;
+
+/// An input about to be ingested.
+#[derive(Debug, Clone)]
+pub struct InputQuery<'a> {
+    /// Its business date.
+    pub dt: BusinessDate,
+    /// Its identity.
+    pub content: &'a ContentHash,
+    /// The caller's label.
+    pub batch: Option<&'a BatchLabel>,
+    /// Hash of the reading rules.
+    pub rules: &'a str,
+    /// The schema version it would be stored under.
+    pub schema_version: u32,
+    /// Whether the caller insists on data that was retired.
+    pub restore: bool,
+}
+
+/// Why an input is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Erased on legal demand.
+    Erased,
+    /// The batch label stands for other content.
+    BatchTaken {
+        /// The record that used the label.
+        number: u64,
+        /// The label.
+        batch: BatchLabel,
+    },
+    /// Stored under another schema version.
+    OtherVersion {
+        /// The version.
+        version: u32,
+        /// The record.
+        number: u64,
+    },
+    /// Stored by other reading rules.
+    OtherRules {
+        /// The record.
+        number: u64,
+    },
+    /// Stored once, then retired or purged.
+    Retired {
+        /// The record that had stored it.
+        number: u64,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Erased => f.write_str("it was erased on legal demand"),
+            Self::BatchTaken { number, batch } => {
+                write!(
+                    f,
+                    "batch label `{batch}` stands for other content since record {number}"
+                )
+            }
+            Self::OtherVersion { version, number } => {
+                write!(
+                    f,
+                    "record {number} stored it under schema version {version}"
+                )
+            }
+            Self::OtherRules { number } => {
+                write!(f, "record {number} stored it by other reading rules")
+            }
+            Self::Retired { number } => {
+                write!(f, "record {number} stored it and it was retired since")
+            }
+        }
+    }
+}
+
+impl Refusal {
+    /// The error for a person.
+    #[must_use]
+    pub fn into_error(self, input: &str, dt: BusinessDate) -> Error {
+        let error = Error::precondition(format!("input `{input}` is refused for {dt}: {self}"));
+        match self {
+            Self::Erased => error.hint("erased data may never come back"),
+            Self::BatchTaken { .. } => error.hint("choose another label; one label stands for one set of inputs"),
+            Self::OtherVersion { .. } | Self::OtherRules { .. } => {
+                error.hint("the same bytes under other rules would double the rows; replace the date with `lakebed correct`")
+            }
+            Self::Retired { .. } => error.hint("`--restore` stores it again"),
+        }
+    }
+}
+
+/// Answer of the replay table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum InputAnswer {
+    /// To be stored; `other_dates` already hold the same bytes.
+    New {
+        /// Dates whose visible partitions hold it.
+        other_dates: Vec<BusinessDate>,
+    },
+    /// To be stored once more under its new label.
+    Repeat {
+        /// The record that stored it first.
+        number: u64,
+    },
+    /// Skipped and named.
+    AlreadyThere {
+        /// The record that stored it.
+        number: u64,
+    },
+    /// Refused.
+    Refused(Refusal),
+}
+
+/// Looks an input up in the replay table.
+pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
+    if state.is_erased(query.content) {
+        return InputAnswer::Refused(Refusal::Erased);
+    }
+    let mut label_known = None;
+    if let Some(batch) = query.batch {
+        let labelled: Vec<_> = state
+            .visible_inputs(query.dt)
+            .filter(|(_, i)| i.spec.batch.as_ref() == Some(batch))
+            .collect();
+        label_known = labelled.first().map(|(_, i)| i.number);
+        let same_content = labelled
+            .iter()
+            .any(|(_, i)| i.spec.content == *query.content);
+        if let (Some(number), false) = (label_known, same_content) {
+            return InputAnswer::Refused(Refusal::BatchTaken {
+                number,
+                batch: batch.clone(),
+            });
+        }
+    }
+    let mut here = state
+        .visible_inputs(query.dt)
+        .filter(|(_, i)| i.spec.content == *query.content);
+    if let Some((key, input)) = here.next() {
+        if query.batch.is_some() && label_known.is_none() {
+            return InputAnswer::Repeat {
+                number: input.number,
+            };
+        }
+        if key.schema_version != query.schema_version {
+            let refusal = Refusal::OtherVersion {
+                version: key.schema_version,
+                number: input.number,
+            };
+            return InputAnswer::Refused(refusal);
+        }
+        if input.spec.rules != query.rules {
+            return InputAnswer::Refused(Refusal::OtherRules {
+                number: input.number,
+            });
+        }
+        return InputAnswer::AlreadyThere {
+            number: input.number,
+        };
+    }
+    if let Some(number) = retired_record(state, query).filter(|_| !query.restore) {
+        return InputAnswer::Refused(Refusal::Retired { number });
+    }
+    let other_dates = state
+        .dates()
+        .keys()
+        .filter(|dt| **dt != query.dt)
+        .filter(|dt| {
+            state
+                .visible_inputs(**dt)
+                .any(|(_, i)| i.spec.content == *query.content)
+        })
+        .copied()
+        .collect();
+    InputAnswer::New { other_dates }
+}
+
+fn retired_record(state: &DatasetState, query: &InputQuery<'_>) -> Option<u64> {
+    state
+        .partitions()
+        .iter()
+        .filter(|(k, p)| {
+            k.dt == query.dt && matches!(p.state, PartitionState::Retired | PartitionState::Purged)
+        })
+        .flat_map(|(_, p)| &p.inputs)
+        .find(|i| i.spec.content == *query.content)
+        .map(|i| i.number)
+}
