@@ -70,6 +70,7 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     context: Vec<(&'static str, String)>,
+    details: Vec<String>,
     hints: Vec<String>,
     source: Option<Source>,
     retryable: bool,
@@ -95,6 +96,7 @@ impl Error {
             kind,
             message: message.into(),
             context: Vec::new(),
+            details: Vec::new(),
             hints: Vec::new(),
             source: None,
             retryable: false,
@@ -154,6 +156,13 @@ impl Error {
         self
     }
 
+    /// Adds one line of detail: one of the several things that are wrong.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.details.push(detail.into());
+        self
+    }
+
     /// Adds one line of advice.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -191,6 +200,12 @@ impl Error {
     #[must_use]
     pub fn context(&self) -> &[(&'static str, String)] {
         &self.0.context
+    }
+
+    /// Lines of detail, printed below the message.
+    #[must_use]
+    pub fn details(&self) -> &[String] {
+        &self.0.details
     }
 
     /// Lines of advice.

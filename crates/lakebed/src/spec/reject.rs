@@ -2,15 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::ContentHash;
-
 /// A rejected record. `_lake/rejects/<layer>/<dataset>/dt=.../rejects-<16 hex>.jsonl.zst` holds one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectRecord {
     /// Name of the input as the caller gave it.
     pub file: String,
-    /// BLAKE3 of the unpacked input.
-    pub content: ContentHash,
+    /// Index of the input among those of its commit, from 0.
+    pub input: u32,
     /// Physical line, from 1, on which the record begins; for Parquet inputs the row number, from 1.
     pub line: u64,
     /// First field at fault; empty when the record as a whole could not be read.

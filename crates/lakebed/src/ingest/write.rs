@@ -1,0 +1,474 @@
+//! Row groups and data files: encoded by workers, appended in order by one thread.
+//!
+//! ```text
+//! worker: batches -> ArrowColumnWriters -> EncodedGroup      (CPU: encoding, zstd)
+//! appender: EncodedGroup in order -> StageFile               (one file, hashed on the way)
+//! ```
+//!
+//! ING-1: the bytes of a file depend on its rows, their grouping and this program alone, never on the
+//! number of threads. What is sampled to choose encodings is the first group, in order.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
+
+use crate::error::{Error, Result};
+use crate::name::ContentHash;
+use crate::store::{StageFile, Store, StorePath};
+
+/// What stands in `created_by` of every data file: name, version and a build word, as readers expect.
+const CREATED_BY: &str = concat!(
+    "lakebed version ",
+    env!("CARGO_PKG_VERSION"),
+    " (build release)"
+);
+/// Data pages are small, so that a point lookup reads little.
+const PAGE_BYTES: usize = 128 * 1024;
+const PAGE_ROWS: usize = 8192;
+/// Rows looked at when encodings are chosen.
+const SAMPLE_ROWS: usize = 4096;
+
+/// A row group ready to be appended.
+pub struct EncodedGroup {
+    chunks: Vec<ArrowColumnChunk>,
+    /// Rows.
+    pub rows: u64,
+}
+
+fn parquet_error(action: &str, e: ParquetError) -> Error {
+    // A full disk arrives as an external error; its own words and kind must not be lost.
+    if let ParquetError::External(source) = e {
+        return match source.downcast::<io::Error>() {
+            Ok(io) => Error::io(action, "the staged file", *io),
+            Err(other) => Error::internal(format!("{action}: {other}")),
+        };
+    }
+    Error::internal(format!("{action}: {e}"))
+}
+
+/// Encodes row groups; shared by all workers.
+#[derive(Clone)]
+pub struct GroupEncoder {
+    schema: SchemaRef,
+    factory: Arc<ArrowRowGroupWriterFactory>,
+    properties: WriterPropertiesPtr,
+    descriptor: Arc<SchemaDescriptor>,
+}
+
+impl GroupEncoder {
+    /// Chooses encodings by a sample (the first rows in order) and prepares the writers.
+    pub fn new(schema: SchemaRef, sample: &[RecordBatch]) -> Result<Self> {
+        let descriptor = ArrowSchemaConverter::new()
+            .convert(&schema)
+            .map_err(|e| parquet_error("turn the schema into a Parquet schema", e))?;
+        let properties = Arc::new(choose_properties(&descriptor, &schema, sample));
+        let nowhere = SerializedFileWriter::new(
+            io::sink(),
+            descriptor.root_schema_ptr(),
+            Arc::clone(&properties),
+        )
+        .map_err(|e| parquet_error("prepare the Parquet writer", e))?;
+        let factory = Arc::new(ArrowRowGroupWriterFactory::new(
+            &nowhere,
+            Arc::clone(&schema),
+        ));
+        Ok(Self {
+            schema,
+            factory,
+            properties,
+            descriptor: Arc::new(descriptor),
+        })
+    }
+
+    /// Encodes one row group.
+    pub fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedGroup> {
+        let fail = |e| parquet_error("encode the rows as Parquet", e);
+        let mut writers = self.factory.create_column_writers(0).map_err(fail)?;
+        let mut rows = 0;
+        for batch in batches {
+            rows += batch.num_rows() as u64;
+            let mut leaf = writers.iter_mut();
+            for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+                for leaves in compute_leaves(field, column).map_err(fail)? {
+                    let writer = leaf.next().ok_or_else(|| {
+                        Error::internal("there are more leaf columns than writers")
+                    })?;
+                    writer.write(&leaves).map_err(fail)?;
+                }
+            }
+        }
+        let chunks = writers
+            .into_iter()
+            .map(|w| w.close().map_err(fail))
+            .collect::<Result<_>>()?;
+        Ok(EncodedGroup { chunks, rows })
+    }
+}
+
+/// Bytes on their way into a stage file, counted and hashed.
+struct HashingFile {
+    inner: Box<dyn StageFile>,
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl Write for HashingFile {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(buf)?;
+        self.hasher.update(&buf[..n]);
+        self.bytes += n as u64;
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl HashingFile {
+    fn create(store: &dyn Store, path: &StorePath) -> Result<Self> {
+        Ok(Self {
+            inner: store.create_stage_file(path)?,
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+        })
+    }
+
+    fn finish(self, path: StorePath, rows: u64) -> Result<StagedFile> {
+        self.inner.finish()?;
+        Ok(StagedFile {
+            path,
+            rows,
+            bytes: self.bytes,
+            blake3: ContentHash::finish(&self.hasher),
+        })
+    }
+}
+
+/// A durable file in the stage, not yet named by any record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedFile {
+    /// Where it lies now.
+    pub path: StorePath,
+    /// Rows, or rejected records.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// BLAKE3 of its bytes.
+    pub blake3: ContentHash,
+}
+
+/// A data file being written.
+pub struct DataFileWriter {
+    writer: SerializedFileWriter<HashingFile>,
+    path: StorePath,
+    rows: u64,
+}
+
+impl DataFileWriter {
+    /// Begins the file at `path`, which must lie in the stage.
+    pub fn create(store: &dyn Store, path: StorePath, encoder: &GroupEncoder) -> Result<Self> {
+        let file = HashingFile::create(store, &path)?;
+        let schema = encoder.descriptor.root_schema_ptr();
+        let writer = SerializedFileWriter::new(file, schema, Arc::clone(&encoder.properties))
+            .map_err(|e| parquet_error("begin the Parquet file", e))?;
+        Ok(Self {
+            writer,
+            path,
+            rows: 0,
+        })
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> usize {
+        self.writer.bytes_written()
+    }
+
+    /// Appends a row group; an empty one is left out.
+    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+        if group.rows == 0 {
+            return Ok(());
+        }
+        let fail = |e| parquet_error("write the Parquet file", e);
+        let mut out = self.writer.next_row_group().map_err(fail)?;
+        for chunk in group.chunks {
+            chunk.append_to_row_group(&mut out).map_err(fail)?;
+        }
+        out.close().map_err(fail)?;
+        self.rows += group.rows;
+        Ok(())
+    }
+
+    /// Writes the footer and makes the file durable.
+    pub fn finish(self) -> Result<StagedFile> {
+        let file = self
+            .writer
+            .into_inner()
+            .map_err(|e| parquet_error("finish the Parquet file", e))?;
+        file.finish(self.path, self.rows)
+    }
+}
+
+/// A file of JSON lines in zstd being written (rejects).
+pub struct LinesFileWriter {
+    encoder: zstd::Encoder<'static, HashingFile>,
+    path: StorePath,
+    rows: u64,
+}
+
+impl LinesFileWriter {
+    /// Begins the file at `path`, which must lie in the stage.
+    pub fn create(store: &dyn Store, path: StorePath) -> Result<Self> {
+        let file = HashingFile::create(store, &path)?;
+        let encoder =
+            zstd::Encoder::new(file, 3).map_err(|e| Error::io("begin the file", &path, e))?;
+        Ok(Self {
+            encoder,
+            path,
+            rows: 0,
+        })
+    }
+
+    /// Appends one line.
+    pub fn append(&mut self, line: &impl serde::Serialize) -> Result<()> {
+        let mut bytes = serde_json::to_vec(line)
+            .map_err(|e| Error::internal("write a line as JSON").caused_by(e))?;
+        bytes.push(b'\n');
+        self.encoder
+            .write_all(&bytes)
+            .map_err(|e| Error::io("write the file", &self.path, e))?;
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Ends the zstd frame and makes the file durable.
+    pub fn finish(self) -> Result<StagedFile> {
+        let file = self
+            .encoder
+            .finish()
+            .map_err(|e| Error::io("finish the file", &self.path, e))?;
+        file.finish(self.path, self.rows)
+    }
+}
+
+fn choose_properties(
+    descriptor: &SchemaDescriptor,
+    schema: &SchemaRef,
+    sample: &[RecordBatch],
+) -> WriterProperties {
+    let level = ZstdLevel::try_new(3).unwrap_or_default();
+    let mut builder = WriterProperties::builder()
+        .set_created_by(CREATED_BY.to_owned())
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_compression(Compression::ZSTD(level))
+        .set_data_page_size_limit(PAGE_BYTES)
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_statistics_truncate_length(Some(64))
+        .set_max_row_group_row_count(Some(usize::MAX));
+    let mut samples = Vec::new();
+    for (i, field) in schema.fields().iter().enumerate() {
+        let arrays: Vec<ArrayRef> = sample.iter().map(|b| Arc::clone(b.column(i))).collect();
+        sample_leaves(field.data_type(), &arrays, &mut samples);
+    }
+    for (column, choice) in descriptor.columns().iter().zip(samples) {
+        let path = ColumnPath::new(column.path().parts().to_vec());
+        match choice {
+            LeafChoice::Dictionary => {}
+            LeafChoice::Encoded(encoding) => {
+                builder = builder
+                    .set_column_dictionary_enabled(path.clone(), false)
+                    .set_column_encoding(path, encoding);
+            }
+        }
+    }
+    builder.build()
+}
+
+/// How a leaf column is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeafChoice {
+    /// Few distinct values, or nothing known: a dictionary, with the writer's own way back.
+    Dictionary,
+    /// Many distinct values: no dictionary, this encoding.
+    Encoded(Encoding),
+}
+
+/// One choice a leaf, in the order Parquet counts leaves.
+fn sample_leaves(data_type: &DataType, arrays: &[ArrayRef], into: &mut Vec<LeafChoice>) {
+    match data_type {
+        DataType::Struct(fields) => {
+            for (i, field) in fields.iter().enumerate() {
+                let children: Vec<ArrayRef> = arrays
+                    .iter()
+                    .map(|a| Arc::clone(a.as_struct().column(i)))
+                    .collect();
+                sample_leaves(field.data_type(), &children, into);
+            }
+        }
+        DataType::List(field) => {
+            let children: Vec<ArrayRef> = arrays
+                .iter()
+                .map(|a| Arc::clone(a.as_list::<i32>().values()))
+                .collect();
+            sample_leaves(field.data_type(), &children, into);
+        }
+        DataType::Map(entries, _) => {
+            let children: Vec<ArrayRef> = arrays
+                .iter()
+                .map(|a| Arc::new(a.as_map().entries().clone()) as ArrayRef)
+                .collect();
+            sample_leaves(entries.data_type(), &children, into);
+        }
+        leaf => into.push(choose_leaf(leaf, arrays)),
+    }
+}
+
+fn choose_leaf(data_type: &DataType, arrays: &[ArrayRef]) -> LeafChoice {
+    use arrow_array::types::{Int64Type, TimestampMicrosecondType};
+    let distinct_share = |distinct: usize, seen: usize| seen >= 256 && distinct * 2 > seen;
+    match data_type {
+        DataType::Utf8 => {
+            let mut distinct = BTreeSet::new();
+            let (mut seen, mut shared, mut total) = (0, 0, 0);
+            let mut previous = "";
+            for text in arrays
+                .iter()
+                .flat_map(|a| a.as_string::<i32>().iter())
+                .flatten()
+                .take(SAMPLE_ROWS)
+            {
+                distinct.insert(text);
+                shared += text
+                    .bytes()
+                    .zip(previous.bytes())
+                    .take_while(|(a, b)| a == b)
+                    .count();
+                total += text.len();
+                previous = text;
+                seen += 1;
+            }
+            match (distinct_share(distinct.len(), seen), shared * 3 > total) {
+                (false, _) => LeafChoice::Dictionary,
+                // Shared beginnings, as URLs have them.
+                (true, true) => LeafChoice::Encoded(Encoding::DELTA_BYTE_ARRAY),
+                (true, false) => LeafChoice::Encoded(Encoding::PLAIN),
+            }
+        }
+        DataType::Int64 | DataType::Timestamp(_, _) => {
+            let mut distinct = BTreeSet::new();
+            let mut seen = 0;
+            for array in arrays {
+                let values: Vec<i64> = if *data_type == DataType::Int64 {
+                    array
+                        .as_primitive::<Int64Type>()
+                        .iter()
+                        .flatten()
+                        .take(SAMPLE_ROWS)
+                        .collect()
+                } else {
+                    array
+                        .as_primitive::<TimestampMicrosecondType>()
+                        .iter()
+                        .flatten()
+                        .take(SAMPLE_ROWS)
+                        .collect()
+                };
+                seen += values.len();
+                distinct.extend(values);
+            }
+            if distinct_share(distinct.len(), seen) {
+                LeafChoice::Encoded(Encoding::DELTA_BINARY_PACKED)
+            } else {
+                LeafChoice::Dictionary
+            }
+        }
+        DataType::Float64 => LeafChoice::Dictionary,
+        _ => LeafChoice::Dictionary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{FieldSpec, FieldType, arrow_schema};
+    use crate::store::LocalStore;
+    use arrow_array::{Int64Array, StringArray};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    fn batch(schema: &SchemaRef, n: i64) -> RecordBatch {
+        let count = usize::try_from(n).unwrap();
+        RecordBatch::try_new(
+            Arc::clone(schema),
+            vec![
+                Arc::new(Int64Array::from_iter_values(0..n)),
+                Arc::new(StringArray::from_iter_values(
+                    (0..n).map(|i| format!("https://example.org/a/{i}")),
+                )),
+                Arc::new(StringArray::from_iter_values(
+                    (0..n).map(|i| ["甲", "乙"][usize::from(i % 2 == 0)]),
+                )),
+                Arc::new(StringArray::from(vec!["weibo"; count])),
+                Arc::new(StringArray::from(vec![None::<&str>; count])),
+            ],
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn encodings_follow_the_sample_and_ids_reach_the_file() {
+        let fields: Vec<FieldSpec> = [
+            ("id", FieldType::Int),
+            ("url", FieldType::String),
+            ("kind", FieldType::String),
+        ]
+        .into_iter()
+        .zip(1..)
+        .map(|((name, t), id)| FieldSpec::new(id, name, t))
+        .collect();
+        let schema = Arc::new(arrow_schema(&fields));
+        let rows = batch(&schema, 1000);
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        let encoder = GroupEncoder::new(Arc::clone(&schema), std::slice::from_ref(&rows)).unwrap();
+        let path = StorePath::new("_lake/stage/a/x").unwrap();
+        let mut writer = DataFileWriter::create(&store, path.clone(), &encoder).unwrap();
+        for _ in 0..2 {
+            writer
+                .append(encoder.encode(std::slice::from_ref(&rows)).unwrap())
+                .unwrap();
+        }
+        let staged = writer.finish().unwrap();
+        let bytes = std::fs::read(store.local_path(&path).unwrap()).unwrap();
+        assert_eq!(staged.rows, 2000);
+        assert_eq!(staged.bytes, bytes.len() as u64);
+        assert_eq!(staged.blake3, ContentHash::of(&bytes));
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let meta = reader.metadata();
+        assert_eq!(meta.num_row_groups(), 2);
+        let id = |i: usize| {
+            meta.file_metadata()
+                .schema_descr()
+                .column(i)
+                .self_type()
+                .get_basic_info()
+                .id()
+        };
+        assert_eq!((id(0), id(1), id(2)), (1, 2, 3));
+        let has = |i: usize, e: Encoding| meta.row_group(0).column(i).encodings().any(|x| x == e);
+        assert!(has(0, Encoding::DELTA_BINARY_PACKED));
+        assert!(has(1, Encoding::DELTA_BYTE_ARRAY));
+        assert!(has(2, Encoding::RLE_DICTIONARY));
+        let stats = meta.row_group(1).column(0).statistics().unwrap();
+        assert_eq!(stats.null_count_opt(), Some(0));
+    }
+}
