@@ -8,3 +8,4 @@
 pub mod chunk;
 pub mod native;
 pub mod raw;
+pub mod read;
