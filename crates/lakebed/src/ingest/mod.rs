@@ -6,5 +6,7 @@
 //! ```
 
 pub mod chunk;
+pub mod convert;
+pub mod decode;
 pub mod native;
 pub mod raw;
