@@ -5,9 +5,11 @@
 //!        -> row groups (workers) -> stage file (one thread, in order) -> commit -> catalog
 //! ```
 
+mod assemble;
 pub mod chunk;
 pub mod convert;
 pub mod decode;
+mod inputs;
 pub mod json;
 pub mod native;
 mod pipeline;
@@ -23,6 +25,7 @@ mod write;
 pub use progress::{Progress, Silent};
 pub use rejects::{KeptReject, Retry, RetryGroup, for_each_reject, retry_inputs};
 pub use request::{
-    IngestOutcome, IngestReport, IngestRequest, REPORT_FORMAT, SkippedInput, StoredInput, WrittenFile,
+    IngestOutcome, IngestReport, IngestRequest, REPORT_FORMAT, SkippedInput, StoredInput,
+    WrittenFile,
 };
 pub use run::ingest;

@@ -21,7 +21,9 @@ use crate::ingest::convert::{Plan, RejectDraft};
 use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoder, Mismatch};
 use crate::ingest::progress::Progress;
 use crate::ingest::read::{ChunkReader, InputFacts, InputSource, ReadOptions};
-use crate::ingest::write::{DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, StagedFile};
+use crate::ingest::write::{
+    DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, StagedFile,
+};
 use crate::name::SourceName;
 use crate::store::{Store, StorePath};
 
@@ -107,29 +109,37 @@ pub(super) fn run(job: &Job<'_>) -> Result<Staged> {
     let (done_in, done_out) = sync_channel::<Answer>(in_flight);
     let (token_in, token_out) = sync_channel::<()>(in_flight);
     for _ in 0..in_flight {
-        // The channel has room for every token, so this cannot wait or fail.
-        drop(token_in.try_send(()));
+        if token_in.try_send(()).is_err() {
+            return Err(Error::internal("the channel has no room for its tokens"));
+        }
     }
     let work_out = Mutex::new(work_out);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read_all(&shared, work_in, &token_out));
+        let (shared, work_out) = (&shared, &work_out);
+        let reader = scope.spawn(move || read_all(shared, work_in, token_out));
         for _ in 0..job.threads {
             let done = done_in.clone();
-            scope.spawn(|| work(&shared, &work_out, done));
+            scope.spawn(move || work(shared, work_out, done));
         }
         drop(done_in);
-        let appended = append_all(&shared, &done_out, &token_in);
+        let appended = append_all(shared, &done_out, &token_in);
         if appended.is_err() {
             shared.stopped.store(true, Ordering::SeqCst);
         }
         // Whoever still waits for a place or a token must be let go.
         drop(token_in);
         while done_out.recv().is_ok() {}
-        let facts = reader.join().map_err(|_| Error::internal("the reading thread died"))?;
+        let facts = reader
+            .join()
+            .map_err(|_| Error::internal("the reading thread died"))?;
         let (mut staged, mut counts) = appended?;
         for (i, facts) in facts?.into_iter().enumerate() {
             let (rows, rejected) = counts.remove(&i).unwrap_or_default();
-            staged.inputs.push(InputResult { facts, rows, rejected });
+            staged.inputs.push(InputResult {
+                facts,
+                rows,
+                rejected,
+            });
         }
         Ok(staged)
     })
@@ -137,13 +147,19 @@ pub(super) fn run(job: &Job<'_>) -> Result<Staged> {
 
 fn chunk_bytes(chunk: &Chunk) -> usize {
     match &chunk.body {
-        ChunkBody::Lines(bytes) | ChunkBody::Values(bytes) | ChunkBody::Csv { bytes, .. } => bytes.len(),
+        ChunkBody::Lines(bytes) | ChunkBody::Values(bytes) | ChunkBody::Csv { bytes, .. } => {
+            bytes.len()
+        }
         ChunkBody::Batch(batch) => batch.get_array_memory_size(),
     }
 }
 
 /// The reading thread: chunks in order, small ones gathered into one row group.
-fn read_all(shared: &Shared<'_>, work: SyncSender<Work>, tokens: &Receiver<()>) -> Result<Vec<InputFacts>> {
+fn read_all(
+    shared: &Shared<'_>,
+    work: SyncSender<Work>,
+    tokens: Receiver<()>,
+) -> Result<Vec<InputFacts>> {
     let mut facts = Vec::new();
     let mut pending = Vec::new();
     let mut pending_bytes = 0;
@@ -183,7 +199,9 @@ fn work(shared: &Shared<'_>, work: &Mutex<Receiver<Work>>, done: SyncSender<Answ
     let mut decoder = Decoder::new(Arc::clone(&shared.job.plan), shared.job.source, options);
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Work { seq, chunks }) = next else { return };
+        let Ok(Work { seq, chunks }) = next else {
+            return;
+        };
         // After a failure the queue is only drained, so that the reader never waits for a place.
         let answer = if shared.stopped.load(Ordering::SeqCst) {
             Err(Error::internal("another piece of the input failed"))
@@ -203,24 +221,46 @@ fn work(shared: &Shared<'_>, work: &Mutex<Receiver<Work>>, done: SyncSender<Answ
     }
 }
 
-fn decode_and_encode(shared: &Shared<'_>, decoder: &mut Decoder, seq: u64, chunks: &[Chunk]) -> Result<Done> {
+fn decode_and_encode(
+    shared: &Shared<'_>,
+    decoder: &mut Decoder,
+    seq: u64,
+    chunks: &[Chunk],
+) -> Result<Done> {
     let job = shared.job;
-    let mut done = Done { group: None, parts: Vec::new(), stats: DecodeStats::default() };
+    let mut done = Done {
+        group: None,
+        parts: Vec::new(),
+        stats: DecodeStats::default(),
+    };
     let mut batches = Vec::new();
     for chunk in chunks {
-        let name = job.inputs.get(chunk.input).map_or("-", InputSource::display_name);
+        let name = job
+            .inputs
+            .get(chunk.input)
+            .map_or("-", InputSource::display_name);
         let decoded = decoder.decode(chunk, name)?;
         let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
-        job.progress.advance(chunk_bytes(chunk) as u64, rows, rejected);
+        job.progress
+            .advance(chunk_bytes(chunk) as u64, rows, rejected);
         if rejected > 0 && job.mismatch == Mismatch::Fail {
             shared.refused.store(true, Ordering::SeqCst);
         }
-        done.parts.push(Part { input: chunk.input, rows, rejected, rejects: decoded.rejects });
+        done.parts.push(Part {
+            input: chunk.input,
+            rows,
+            rejected,
+            rejects: decoded.rejects,
+        });
         done.stats.merge(decoded.stats);
         batches.extend(decoded.batches);
     }
     if seq == 0 {
-        drop(shared.encoder.set(Some(GroupEncoder::new(job.plan.arrow_schema(), &batches)?)));
+        drop(
+            shared
+                .encoder
+                .set(Some(GroupEncoder::new(job.plan.arrow_schema(), &batches)?)),
+        );
     }
     if shared.refused.load(Ordering::SeqCst) {
         return Ok(done);
@@ -236,8 +276,17 @@ fn decode_and_encode(shared: &Shared<'_>, decoder: &mut Decoder, seq: u64, chunk
 type Counts = BTreeMap<usize, (u64, u64)>;
 
 /// The calling thread: everything in order.
-fn append_all(shared: &Shared<'_>, done: &Receiver<Answer>, tokens: &SyncSender<()>) -> Result<(Staged, Counts)> {
-    let mut out = Appender { shared, writer: None, rejects: None, files: Vec::new() };
+fn append_all(
+    shared: &Shared<'_>,
+    done: &Receiver<Answer>,
+    tokens: &SyncSender<()>,
+) -> Result<(Staged, Counts)> {
+    let mut out = Appender {
+        shared,
+        writer: None,
+        rejects: None,
+        files: Vec::new(),
+    };
     let mut stats = DecodeStats::default();
     let mut counts = Counts::new();
     let mut waiting = BTreeMap::new();
@@ -258,8 +307,9 @@ fn append_all(shared: &Shared<'_>, done: &Receiver<Answer>, tokens: &SyncSender<
             if let Some(group) = piece.group {
                 out.append(group)?;
             }
-            // The reader may be gone already.
-            drop(tokens.try_send(()));
+            if tokens.try_send(()).is_err() {
+                // The reader is done and gone; nobody waits for the token.
+            }
         }
     }
     if let Some((_, answer)) = waiting.pop_first() {
@@ -268,7 +318,15 @@ fn append_all(shared: &Shared<'_>, done: &Receiver<Answer>, tokens: &SyncSender<
         return Err(Error::internal("a piece of the input was lost on its way"));
     }
     let (files, rejects) = out.finish()?;
-    Ok((Staged { files, rejects, inputs: Vec::new(), stats }, counts))
+    Ok((
+        Staged {
+            files,
+            rejects,
+            inputs: Vec::new(),
+            stats,
+        },
+        counts,
+    ))
 }
 
 struct Appender<'a> {
@@ -302,9 +360,11 @@ impl Appender<'_> {
         let path = job.stage.child(&format!("writing-{:05}", self.files.len()));
         match self.shared.encoder.get() {
             Some(Some(encoder)) => DataFileWriter::create(job.store, path, encoder),
-            Some(None) | None => {
-                DataFileWriter::create(job.store, path, &GroupEncoder::new(job.plan.arrow_schema(), &[])?)
-            }
+            Some(None) | None => DataFileWriter::create(
+                job.store,
+                path,
+                &GroupEncoder::new(job.plan.arrow_schema(), &[])?,
+            ),
         }
     }
 
@@ -312,7 +372,8 @@ impl Appender<'_> {
         if self.shared.job.mismatch == Mismatch::Fail {
             return Ok(());
         }
-        let index = u32::try_from(input).map_err(|_| Error::limit("there are more than 4294967295 inputs"))?;
+        let index = u32::try_from(input)
+            .map_err(|_| Error::limit("there are more than 4294967295 inputs"))?;
         for draft in rejects {
             if self.rejects.is_none() {
                 let path = self.shared.job.rejects_stage.child("writing-rejects");
@@ -340,7 +401,11 @@ impl Appender<'_> {
             None => {}
         }
         kill_point("ingest.file_durable");
-        let rejects = self.rejects.take().map(LinesFileWriter::finish).transpose()?;
+        let rejects = self
+            .rejects
+            .take()
+            .map(LinesFileWriter::finish)
+            .transpose()?;
         kill_point("ingest.rejects_durable");
         Ok((self.files, rejects))
     }

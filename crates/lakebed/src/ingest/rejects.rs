@@ -33,12 +33,18 @@ pub async fn for_each_reject(
     dt: BusinessDate,
     mut each: impl FnMut(KeptReject) -> Result<bool> + Send,
 ) -> Result<()> {
-    let Some(date) = state.dates().get(&dt) else { return Ok(()) };
+    let Some(date) = state.dates().get(&dt) else {
+        return Ok(());
+    };
     for rejects in &date.rejects {
         let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
         for (n, record) in parse_lines(&path, &bytes)?.into_iter().enumerate() {
             let record = record.map_err(|e| e.with("line", n + 1))?;
-            let kept = KeptReject { commit: rejects.commit.clone(), log_position: rejects.number, record };
+            let kept = KeptReject {
+                commit: rejects.commit.clone(),
+                log_position: rejects.number,
+                record,
+            };
             if !each(kept)? {
                 return Ok(());
             }
@@ -63,17 +69,26 @@ async fn rejects_bytes(
     {
         return Ok((path, bytes));
     }
-    Err(Error::corrupt("the rejects file is not there").with("file", path).hint("`lakebed audit` says more"))
+    Err(Error::corrupt("the rejects file is not there")
+        .with("file", path)
+        .hint("`lakebed audit` says more"))
 }
 
 fn parse_lines(path: &StorePath, bytes: &[u8]) -> Result<Vec<Result<RejectRecord>>> {
-    let damaged = |e: std::io::Error| Error::corrupt("read the rejects file").with("file", path).caused_by(e);
+    let damaged = |e: std::io::Error| {
+        Error::corrupt("read the rejects file")
+            .with("file", path)
+            .caused_by(e)
+    };
     let reader = BufReader::new(zstd::Decoder::new(bytes).map_err(damaged)?);
     let mut records = Vec::new();
     for line in reader.lines() {
         let line = line.map_err(damaged)?;
-        let parsed = serde_json::from_str(&line)
-            .map_err(|e| Error::corrupt("read a line of the rejects file").with("file", path).caused_by(e));
+        let parsed = serde_json::from_str(&line).map_err(|e| {
+            Error::corrupt("read a line of the rejects file")
+                .with("file", path)
+                .caused_by(e)
+        });
         records.push(parsed);
     }
     Ok(records)
@@ -105,14 +120,30 @@ pub struct Retry {
 const NOT_RECORDS: [&str; 4] = ["syntax", "not_a_record", "cells", "header_row"];
 
 /// Writes the quarantined records of a commit into `scratch`, so that they can be ingested again.
-pub async fn retry_inputs(lake: &Lake, state: &DatasetState, commit: &CommitId, scratch: &Path) -> Result<Retry> {
+pub async fn retry_inputs(
+    lake: &Lake,
+    state: &DatasetState,
+    commit: &CommitId,
+    scratch: &Path,
+) -> Result<Retry> {
     let (dt, rejects) = state
         .dates()
         .iter()
-        .find_map(|(dt, date)| date.rejects.iter().find(|r| r.commit == *commit).map(|r| (*dt, r)))
+        .find_map(|(dt, date)| {
+            date.rejects
+                .iter()
+                .find(|r| r.commit == *commit)
+                .map(|r| (*dt, r))
+        })
         .ok_or_else(|| {
-            Error::not_found(format!("commit `{commit}` of `{}` has kept no rejects", state.dataset()))
-                .hint(format!("`lakebed log {}` lists the commits", state.dataset()))
+            Error::not_found(format!(
+                "commit `{commit}` of `{}` has kept no rejects",
+                state.dataset()
+            ))
+            .hint(format!(
+                "`lakebed log {}` lists the commits",
+                state.dataset()
+            ))
         })?;
     let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
     let mut json = Vec::new();
@@ -121,7 +152,11 @@ pub async fn retry_inputs(lake: &Lake, state: &DatasetState, commit: &CommitId, 
     let mut csv_records: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for record in parse_lines(&path, &bytes)? {
         let record = record?;
-        if record.reasons.iter().any(|r| NOT_RECORDS.contains(&r.code.as_str())) {
+        if record
+            .reasons
+            .iter()
+            .any(|r| NOT_RECORDS.contains(&r.code.as_str()))
+        {
             left += 1;
         } else if record.form == "csv" {
             let text = csv.entry(record.header.clone()).or_default();
@@ -130,7 +165,12 @@ pub async fn retry_inputs(lake: &Lake, state: &DatasetState, commit: &CommitId, 
             *csv_records.entry(record.header).or_default() += 1;
         } else {
             // A line break outside of strings is white space, and strings hold none: one line each.
-            json.extend(record.raw.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
+            json.extend(
+                record
+                    .raw
+                    .bytes()
+                    .map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }),
+            );
             json.push(b'\n');
             json_records += 1;
         }
@@ -140,7 +180,11 @@ pub async fn retry_inputs(lake: &Lake, state: &DatasetState, commit: &CommitId, 
         let file = write_scratch(scratch, &format!("rejects-of-{commit}.jsonl"), &json)?;
         groups.push(RetryGroup {
             inputs: vec![InputSource::file(&file)],
-            read: ReadSpec { format: Some(InputFormat::Jsonl), encoding: utf8(), ..ReadSpec::default() },
+            read: ReadSpec {
+                format: Some(InputFormat::Jsonl),
+                encoding: utf8(),
+                ..ReadSpec::default()
+            },
             records: json_records,
         });
     }

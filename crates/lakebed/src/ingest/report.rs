@@ -26,9 +26,15 @@ pub(super) fn mismatch_error(dataset: &DatasetRef, version: u32, stats: &DecodeS
         }
     }
     if beyond > 0 {
-        error = error.detail(format!("... and {beyond} more; `--format json` names them all"));
+        error = error.detail(format!(
+            "... and {beyond} more; `--format json` names them all"
+        ));
     }
-    let mut hints: Vec<&str> = stats.drift.items().filter_map(|i| i.hint.as_deref()).collect();
+    let mut hints: Vec<&str> = stats
+        .drift
+        .items()
+        .filter_map(|i| i.hint.as_deref())
+        .collect();
     hints.dedup();
     for hint in hints.into_iter().take(5) {
         error = error.hint(hint);
@@ -46,6 +52,10 @@ fn drift_line(item: &DriftItem) -> String {
         // A String takes every write.
         drop(write!(line, ", such as {}", samples.join(", ")));
     }
-    drop(write!(line, "; first at {} line {}: {}", item.file, item.line, item.reason));
+    drop(write!(
+        line,
+        "; first at {} line {}: {}",
+        item.file, item.line, item.reason
+    ));
     line
 }

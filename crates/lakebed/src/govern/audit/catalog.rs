@@ -13,19 +13,30 @@ use crate::store::Lake;
 
 const REBUILD: &str = "the log wins: run `lakebed catalog rebuild`";
 
-pub(super) async fn check(lake: &Lake, catalog: &dyn Catalog, view: &View, report: &mut AuditReport) -> Result<()> {
+pub(super) async fn check(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    view: &View,
+    report: &mut AuditReport,
+) -> Result<()> {
     if let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) {
         report.findings.push(Finding {
             invariant: "CAT-3",
             severity: Severity::Error,
             dataset: None,
             subject: catalog.location(),
-            message: format!("the catalog belongs to lake `{other}`, this lake is `{}`", lake.id()),
-            repair: Repair::Manual { advice: "check `lake` and `catalog` in lakebed.toml".into() },
+            message: format!(
+                "the catalog belongs to lake `{other}`, this lake is `{}`",
+                lake.id()
+            ),
+            repair: Repair::Manual {
+                advice: "check `lake` and `catalog` in lakebed.toml".into(),
+            },
         });
         return Ok(());
     }
-    let mut positions: BTreeMap<DatasetRef, LogPosition> = catalog.list_positions().await?.into_iter().collect();
+    let mut positions: BTreeMap<DatasetRef, LogPosition> =
+        catalog.list_positions().await?.into_iter().collect();
     for (dataset, data) in &view.datasets {
         let position = positions.remove(dataset).unwrap_or(LogPosition::START);
         let Some(state) = &data.state else { continue };
@@ -35,7 +46,11 @@ pub(super) async fn check(lake: &Lake, catalog: &dyn Catalog, view: &View, repor
                 severity: Severity::Warning,
                 dataset: Some(dataset.clone()),
                 subject: catalog.location(),
-                message: format!("stands at record {}, the log at {}", position.number, state.position().number),
+                message: format!(
+                    "stands at record {}, the log at {}",
+                    position.number,
+                    state.position().number
+                ),
                 repair: Repair::SyncCatalog,
             });
         } else if position != *state.position() {
@@ -61,18 +76,34 @@ pub(super) async fn check(lake: &Lake, catalog: &dyn Catalog, view: &View, repor
             severity: Severity::Error,
             dataset: Some(dataset),
             subject: catalog.location(),
-            message: format!("stands at record {} of a dataset whose log is not there", position.number),
-            repair: Repair::Manual { advice: REBUILD.into() },
+            message: format!(
+                "stands at record {} of a dataset whose log is not there",
+                position.number
+            ),
+            repair: Repair::Manual {
+                advice: REBUILD.into(),
+            },
         });
     }
     Ok(())
 }
 
-async fn compare(catalog: &dyn Catalog, state: &DatasetState, report: &mut AuditReport) -> Result<()> {
-    let filter =
-        PartitionFilter { dataset: Some(state.dataset().clone()), all_states: true, ..PartitionFilter::default() };
-    let mut rows: BTreeMap<PartitionKey, PartitionRow> =
-        catalog.list_partitions(&filter).await?.into_iter().map(|r| (r.key, r)).collect();
+async fn compare(
+    catalog: &dyn Catalog,
+    state: &DatasetState,
+    report: &mut AuditReport,
+) -> Result<()> {
+    let filter = PartitionFilter {
+        dataset: Some(state.dataset().clone()),
+        all_states: true,
+        ..PartitionFilter::default()
+    };
+    let mut rows: BTreeMap<PartitionKey, PartitionRow> = catalog
+        .list_partitions(&filter)
+        .await?
+        .into_iter()
+        .map(|r| (r.key, r))
+        .collect();
     let mut files: BTreeMap<PartitionKey, Vec<FileRow>> = BTreeMap::new();
     for file in catalog.list_files(&filter).await? {
         files.entry(file.key).or_default().push(file);
@@ -84,7 +115,9 @@ async fn compare(catalog: &dyn Catalog, state: &DatasetState, report: &mut Audit
             dataset: Some(state.dataset().clone()),
             subject: key.to_string(),
             message,
-            repair: Repair::Manual { advice: REBUILD.into() },
+            repair: Repair::Manual {
+                advice: REBUILD.into(),
+            },
         });
     };
     for (key, partition) in state.partitions() {
@@ -111,7 +144,9 @@ fn difference(
     row: &PartitionRow,
     listed: &[FileRow],
 ) -> Option<String> {
-    let sum = |of: fn(&crate::spec::DataFileSpec) -> u64| partition.files.values().map(|f| of(&f.spec)).sum::<u64>();
+    let sum = |of: fn(&crate::spec::DataFileSpec) -> u64| {
+        partition.files.values().map(|f| of(&f.spec)).sum::<u64>()
+    };
     let expected = (
         partition.files.len() as u64,
         sum(|f| f.rows),
@@ -119,14 +154,27 @@ fn difference(
         partition.state,
         state.is_sealed(key.dt),
     );
-    let found = (row.file_count, row.row_count, row.byte_size, row.state, row.is_complete);
+    let found = (
+        row.file_count,
+        row.row_count,
+        row.byte_size,
+        row.state,
+        row.is_complete,
+    );
     if expected != found {
         return Some(format!(
             "the catalog says (files, rows, bytes, state, complete) = {found:?}, the log says {expected:?}"
         ));
     }
-    let mut hashes: Vec<_> = listed.iter().map(|f| (&f.name, &f.blake3, f.row_count)).collect();
+    let mut hashes: Vec<_> = listed
+        .iter()
+        .map(|f| (&f.name, &f.blake3, f.row_count))
+        .collect();
     hashes.sort();
-    let wanted: Vec<_> = partition.files.values().map(|f| (&f.spec.name, &f.spec.blake3, f.spec.rows)).collect();
+    let wanted: Vec<_> = partition
+        .files
+        .values()
+        .map(|f| (&f.spec.name, &f.spec.blake3, f.spec.rows))
+        .collect();
     (hashes != wanted).then(|| "the catalog lists other files than the log".into())
 }

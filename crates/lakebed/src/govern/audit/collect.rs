@@ -39,12 +39,21 @@ impl View {
                 Err(error) => (None, Some(error)),
             };
             let schemas = published_numbers(lake, &dataset).await?;
-            datasets.insert(dataset, DatasetView { state, error, listed: BTreeMap::new(), schemas });
+            datasets.insert(
+                dataset,
+                DatasetView {
+                    state,
+                    error,
+                    listed: BTreeMap::new(),
+                    schemas,
+                },
+            );
         }
         let mut strangers = Vec::new();
         for layer in Layer::ALL {
             for file in lake.store().list(&StorePath::new(layer.as_str())?).await? {
-                let home = partition_of(&file.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
+                let home =
+                    partition_of(&file.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
                 match home {
                     Some(view) => {
                         view.listed.insert(file.path, file.size_bytes);
@@ -58,7 +67,13 @@ impl View {
             datasets,
             attempts: staged_attempts(lake).await?,
             temporary: lake.store().list(&StorePath::new(Layout::PUTS)?).await?,
-            rejects: lake.store().list(&rejects).await?.into_iter().map(|f| (f.path, f.size_bytes)).collect(),
+            rejects: lake
+                .store()
+                .list(&rejects)
+                .await?
+                .into_iter()
+                .map(|f| (f.path, f.size_bytes))
+                .collect(),
             strangers,
         })
     }
@@ -80,7 +95,11 @@ impl View {
                     subject: format!("log of {dataset}"),
                     message: error.to_string(),
                     repair: Repair::Manual {
-                        advice: error.hints().first().cloned().unwrap_or_else(|| "restore the log from a backup".into()),
+                        advice: error
+                            .hints()
+                            .first()
+                            .cloned()
+                            .unwrap_or_else(|| "restore the log from a backup".into()),
                     },
                 })
             })
@@ -92,6 +111,13 @@ async fn published_numbers(lake: &Lake, dataset: &DatasetRef) -> Result<BTreeSet
     let files = lake.store().list(&schema_dir(dataset)).await?;
     Ok(files
         .iter()
-        .filter_map(|f| f.path.file_name().strip_prefix('v')?.strip_suffix(".json")?.parse().ok())
+        .filter_map(|f| {
+            f.path
+                .file_name()
+                .strip_prefix('v')?
+                .strip_suffix(".json")?
+                .parse()
+                .ok()
+        })
         .collect())
 }

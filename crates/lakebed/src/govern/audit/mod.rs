@@ -108,10 +108,12 @@ impl fmt::Display for Repair {
             Self::Manual { advice } => write!(f, "by hand: {advice}"),
             Self::FinishMoves => f.write_str("--repair moves it to its place"),
             Self::WriteSuccess { .. } => f.write_str("--repair writes it"),
-            Self::DeleteSuccess { .. } | Self::DeleteTemporary { .. } | Self::DeleteStage { .. } => {
-                f.write_str("--repair deletes it")
+            Self::DeleteSuccess { .. }
+            | Self::DeleteTemporary { .. }
+            | Self::DeleteStage { .. } => f.write_str("--repair deletes it"),
+            Self::Abandon { .. } => {
+                f.write_str("--repair abandons the attempt, then deletes its staged files")
             }
-            Self::Abandon { .. } => f.write_str("--repair abandons the attempt, then deletes its staged files"),
             Self::SyncCatalog => f.write_str("--repair applies the log to the catalog"),
         }
     }
@@ -165,23 +167,42 @@ impl AuditReport {
 }
 
 /// Compares everything with everything; changes nothing.
-pub async fn audit(lake: &Lake, catalog: Arc<dyn Catalog>, options: AuditOptions) -> Result<AuditReport> {
+pub async fn audit(
+    lake: &Lake,
+    catalog: Arc<dyn Catalog>,
+    options: AuditOptions,
+) -> Result<AuditReport> {
     let view = collect::View::collect(lake).await?;
     let mut report = AuditReport {
         datasets: view.datasets.len(),
-        records: view.datasets.values().filter_map(|d| d.state.as_ref()).map(|s| s.position().number).sum(),
+        records: view
+            .datasets
+            .values()
+            .filter_map(|d| d.state.as_ref())
+            .map(|s| s.position().number)
+            .sum(),
         files: 0,
         findings: view.broken_logs(),
     };
     files::check(lake, &view, options, &mut report).await?;
     catalog::check(lake, &*catalog, &view, &mut report).await?;
     report.findings.sort_by(|a, b| {
-        (a.severity, &a.dataset, a.invariant, &a.subject).cmp(&(b.severity, &b.dataset, b.invariant, &b.subject))
+        (a.severity, &a.dataset, a.invariant, &a.subject).cmp(&(
+            b.severity,
+            &b.dataset,
+            b.invariant,
+            &b.subject,
+        ))
     });
     Ok(report)
 }
 
 /// Applies what the findings say repair would do.
-pub async fn repair(lake: &Lake, catalog: Arc<dyn Catalog>, report: &AuditReport, by: By) -> Result<RepairReport> {
+pub async fn repair(
+    lake: &Lake,
+    catalog: Arc<dyn Catalog>,
+    report: &AuditReport,
+    by: By,
+) -> Result<RepairReport> {
     repair::apply(lake, &*catalog, report, by).await
 }

@@ -22,7 +22,12 @@ pub struct RepairReport {
     pub left: usize,
 }
 
-pub(super) async fn apply(lake: &Lake, catalog: &dyn Catalog, report: &AuditReport, by: By) -> Result<RepairReport> {
+pub(super) async fn apply(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    report: &AuditReport,
+    by: By,
+) -> Result<RepairReport> {
     let mut out = RepairReport::default();
     let mut by_dataset: BTreeMap<DatasetRef, Vec<&Finding>> = BTreeMap::new();
     for finding in &report.findings {
@@ -53,7 +58,9 @@ async fn repair_dataset(
     let mut state = DatasetState::load(lake, dataset).await?;
     let moved = finish_moves(lake, &state).await?;
     if moved > 0 {
-        out.done.push(format!("{dataset}: moved {moved} committed files to their places"));
+        out.done.push(format!(
+            "{dataset}: moved {moved} committed files to their places"
+        ));
     }
     let mut dates = BTreeSet::new();
     for finding in findings {
@@ -61,16 +68,19 @@ async fn repair_dataset(
             Repair::Abandon { attempt } => {
                 // The record goes first: a sleeper that wakes then fails its requirement.
                 if let Err(error) = abandon(lake, &mut state, attempt, by.clone()).await {
-                    out.done.push(format!("{dataset}: left attempt {attempt}: {error}"));
+                    out.done
+                        .push(format!("{dataset}: left attempt {attempt}: {error}"));
                     continue;
                 }
                 kill_point("repair.abandoned");
                 lake.store().delete_folder(&stage_dir(attempt)).await?;
-                out.done.push(format!("{dataset}: abandoned attempt {attempt}"));
+                out.done
+                    .push(format!("{dataset}: abandoned attempt {attempt}"));
             }
             Repair::DeleteStage { attempt } => {
                 lake.store().delete_folder(&stage_dir(attempt)).await?;
-                out.done.push(format!("{dataset}: deleted staged files of {attempt}"));
+                out.done
+                    .push(format!("{dataset}: deleted staged files of {attempt}"));
             }
             Repair::DeleteSuccess { path } => {
                 lake.store().delete(path).await?;
@@ -80,17 +90,25 @@ async fn repair_dataset(
                 dates.insert(*dt);
             }
             // Moves are finished above, the catalog is brought up below.
-            Repair::FinishMoves | Repair::SyncCatalog | Repair::Manual { .. } | Repair::DeleteTemporary { .. } => {}
+            Repair::FinishMoves
+            | Repair::SyncCatalog
+            | Repair::Manual { .. }
+            | Repair::DeleteTemporary { .. } => {}
         }
     }
     for dt in dates {
         let written = write_success(lake, &state, dt).await?;
-        out.done.push(format!("{dataset}: wrote {written} _SUCCESS of {dt}"));
+        out.done
+            .push(format!("{dataset}: wrote {written} _SUCCESS of {dt}"));
     }
     let before = catalog.position(dataset).await?;
     sync(lake, catalog, dataset).await?;
     if before.number < state.position().number {
-        out.done.push(format!("{dataset}: applied records {} to {}", before.number + 1, state.position().number));
+        out.done.push(format!(
+            "{dataset}: applied records {} to {}",
+            before.number + 1,
+            state.position().number
+        ));
     }
     Ok(())
 }

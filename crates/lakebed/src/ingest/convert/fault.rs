@@ -4,7 +4,6 @@ use std::fmt::{self, Write as _};
 
 use serde::{Serialize, Serializer};
 
-use crate::name::ContentHash;
 use crate::spec::{RejectReason, RejectRecord};
 
 /// Why a record, or a field of it, did not pass.
@@ -72,8 +71,7 @@ impl Serialize for FaultCode {
     }
 }
 
-/// A rejected record, complete but for the hash of its input, which is known only when the whole
-/// input was read.
+/// A rejected record, complete but for the index of its input in the commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectDraft {
     /// Name of the input as the caller gave it.
@@ -91,16 +89,16 @@ pub struct RejectDraft {
 }
 
 impl RejectDraft {
-    /// The line of the rejects file, once the input's hash is known.
+    /// The line of the rejects file; `input` = index among the commit's inputs.
     #[must_use]
-    pub fn into_record(self, content: ContentHash) -> RejectRecord {
+    pub fn into_record(self, input: u32) -> RejectRecord {
         let (field, path, reason) = match self.reasons.first() {
             Some(r) => (r.field.clone(), r.path.clone(), r.reason.clone()),
             None => (String::new(), "$".to_owned(), String::new()),
         };
         RejectRecord {
             file: self.file,
-            content,
+            input,
             line: self.line,
             field,
             path,
