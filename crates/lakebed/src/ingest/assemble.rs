@@ -32,6 +32,7 @@ pub(super) struct NamedFiles {
 /// What a call has made.
 pub(super) struct Produced {
     pub(super) provenance: Provenance,
+    is_refused: bool,
     logged: Option<LoggedRecord>,
     files: Vec<WrittenFile>,
     rejects_file: Option<String>,
@@ -40,9 +41,28 @@ pub(super) struct Produced {
 }
 
 impl Produced {
+    /// Nothing was written, because records do not fit.
+    pub(super) fn refused(stats: DecodeStats, provenance: Provenance) -> Self {
+        Self {
+            is_refused: true,
+            provenance,
+            stats,
+            ..Self::nothing(&[])
+        }
+    }
+
+    pub(super) fn outcome(&self) -> IngestOutcome {
+        match (&self.logged, self.is_refused) {
+            (Some(_), _) => IngestOutcome::Committed,
+            (None, true) => IngestOutcome::Refused,
+            (None, false) => IngestOutcome::AlreadyThere,
+        }
+    }
+
     pub(super) fn nothing(fields: &[FieldSpec]) -> Self {
         Self {
             provenance: Provenance::Live,
+            is_refused: false,
             logged: None,
             files: Vec::new(),
             rejects_file: None,
@@ -227,6 +247,7 @@ impl Call<'_> {
         let inputs = attempt.planned.iter().zip(&attempt.staged.inputs);
         Produced {
             provenance,
+            is_refused: false,
             logged: Some(logged),
             files: files
                 .files
@@ -263,17 +284,14 @@ impl Call<'_> {
     ) -> IngestReport {
         warnings.sort();
         warnings.dedup();
+        let outcome = produced.outcome();
         let stats = produced.stats;
         IngestReport {
             format: REPORT_FORMAT,
             dataset: self.request.dataset.clone(),
             date: self.request.dt,
             schema_version: self.version,
-            outcome: if produced.logged.is_some() {
-                IngestOutcome::Committed
-            } else {
-                IngestOutcome::AlreadyThere
-            },
+            outcome,
             commit: produced.logged.as_ref().map(|l| l.record.commit.clone()),
             log_position: produced.logged.as_ref().map(|l| l.record.number),
             records: stats.records,

@@ -4,21 +4,34 @@ use std::fmt::Write as _;
 
 use crate::error::Error;
 use crate::ingest::convert::DriftItem;
-use crate::ingest::decode::DecodeStats;
-use crate::name::DatasetRef;
+use crate::ingest::request::{IngestOutcome, IngestReport};
 
 /// Most drifted places named in one error; the JSON has them all.
 const MAX_PLACES: usize = 50;
 
-/// The error of a call under `--on-mismatch fail` that met rejects.
-pub(super) fn mismatch_error(dataset: &DatasetRef, version: u32, stats: &DecodeStats) -> Error {
-    let total = stats.rows + stats.rejected;
+impl IngestReport {
+    /// The error of a call that was refused: every drifted field, with counts and samples.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Error> {
+        (self.outcome == IngestOutcome::Refused).then(|| mismatch_error(self))
+    }
+}
+
+fn mismatch_error(report: &IngestReport) -> Error {
+    let IngestReport {
+        dataset,
+        schema_version: version,
+        drift,
+        rows,
+        rejected,
+        ..
+    } = report;
+    let total = rows + rejected;
     let mut error = Error::precondition(format!(
-        "{} of {total} records do not fit schema version {version} of `{dataset}`; nothing was written",
-        stats.rejected
+        "{rejected} of {total} records do not fit schema version {version} of `{dataset}`; nothing was written"
     ));
-    let mut beyond = stats.drift.unlisted();
-    for (i, item) in stats.drift.items().enumerate() {
+    let mut beyond = drift.unlisted();
+    for (i, item) in drift.items().enumerate() {
         if i < MAX_PLACES {
             error = error.detail(drift_line(item));
         } else {

@@ -59,6 +59,8 @@ pub enum IngestOutcome {
     Committed,
     /// Every input was stored before; nothing was written.
     AlreadyThere,
+    /// Records do not fit and the policy is `fail`; nothing was written ([`IngestReport::refusal`]).
+    Refused,
 }
 
 /// A data file that a call wrote.
@@ -110,6 +112,7 @@ pub struct SkippedInput {
 
 /// The JSON result of `lakebed ingest --format json`.
 #[derive(Debug, Clone, Serialize)]
+#[must_use]
 pub struct IngestReport {
     /// Version of this shape.
     pub format: u32,
@@ -127,7 +130,7 @@ pub struct IngestReport {
     pub log_position: Option<u64>,
     /// Records read as records.
     pub records: u64,
-    /// Rows stored by this call.
+    /// Rows stored by this call; of a refused call: rows that fit.
     pub rows: u64,
     /// Records rejected by this call.
     pub rejected: u64,

@@ -16,8 +16,7 @@ use crate::ingest::inputs::{Known, Planned};
 use crate::ingest::pipeline::{Job, Staged, run as run_pipeline};
 use crate::ingest::progress::Progress;
 use crate::ingest::read::{InputSource, ReadOptions};
-use crate::ingest::report::mismatch_error;
-use crate::ingest::request::{IngestReport, IngestRequest};
+use crate::ingest::request::{IngestOutcome, IngestReport, IngestRequest};
 use crate::log::{
     CommitOutcome, DatasetState, SealOutcome, commit, finish_moves, refusal, seal,
     withdraw_success, write_success,
@@ -38,7 +37,7 @@ const MAX_ROUNDS: usize = 20;
 /// Stores the inputs of one call in one commit.
 ///
 /// # Errors
-/// `PreconditionFailed` where records do not fit, the date is sealed or an input is refused;
+/// `PreconditionFailed` where the date is sealed or an input is refused;
 /// `CorruptData` for a failed file. In every case nothing is committed and nothing becomes visible.
 pub async fn ingest(
     lake: &Lake,
@@ -53,6 +52,9 @@ pub async fn ingest(
     for _ in 0..MAX_ROUNDS {
         match call.round(&mut state, &mut known, progress).await? {
             Round::Done(report) => {
+                if report.outcome == IngestOutcome::Refused {
+                    return Ok(*report);
+                }
                 finish_moves(lake, &state).await?;
                 let report = call.complete_date(&mut state, *report).await?;
                 sync(lake, catalog, &request.dataset).await?;
@@ -75,6 +77,13 @@ enum Round {
     Done(Box<IngestReport>),
     /// Something changed meanwhile; nothing was committed.
     Again,
+}
+
+/// How a try ended.
+enum Tried {
+    Produced(Box<Produced>),
+    /// Something changed meanwhile.
+    StartOver,
 }
 
 /// What does not change over the rounds of a call.
@@ -171,14 +180,17 @@ impl<'a> Call<'a> {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(Some(produced)) => {
+            Ok(Tried::Produced(produced)) => {
+                if produced.outcome() == IngestOutcome::Refused {
+                    self.discard(&id).await;
+                }
                 let provenance = produced.provenance;
                 skipped.sort_by(|a, b| a.name.cmp(&b.name));
                 Ok(Round::Done(Box::new(
-                    self.report(produced, skipped, warnings, provenance),
+                    self.report(*produced, skipped, warnings, provenance),
                 )))
             }
-            Ok(None) => {
+            Ok(Tried::StartOver) => {
                 self.discard(&id).await;
                 Ok(Round::Again)
             }
@@ -189,24 +201,21 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Checks what was staged, then commits it; `None` = start over.
+    /// Checks what was staged, then commits it.
     async fn finish_round(
         &self,
         state: &mut DatasetState,
         known: &mut Known,
         attempt: Attempt,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Produced>> {
+    ) -> Result<Tried> {
         let staged = &attempt.staged;
         if self.request.mismatch == Mismatch::Fail && staged.stats.rejected > 0 {
-            return Err(mismatch_error(
-                &self.request.dataset,
-                self.version,
-                &staged.stats,
-            ));
+            let refused = Produced::refused(attempt.staged.stats, self.provenance(state));
+            return Ok(Tried::Produced(Box::new(refused)));
         }
         if self.learn(state, known, &attempt.planned, staged)? {
-            return Ok(None);
+            return Ok(Tried::StartOver);
         }
         for result in &staged.inputs {
             warnings.extend(result.facts.warnings.iter().cloned());
@@ -225,15 +234,17 @@ impl<'a> Call<'a> {
                     Requirement::InputAbsent { .. }
                     | Requirement::BatchAbsent { .. }
                     | Requirement::AttemptOpen { .. }
-                    | Requirement::DateSealed { .. } => Ok(None),
-                    Requirement::DateOpen { .. } if self.request.late => Ok(None),
+                    | Requirement::DateSealed { .. } => Ok(Tried::StartOver),
+                    Requirement::DateOpen { .. } if self.request.late => Ok(Tried::StartOver),
                     Requirement::DateOpen { .. }
                     | Requirement::PartitionActive { .. }
                     | Requirement::SchemaPublished { .. } => Err(refusal(&unmet)),
                 };
             }
         };
-        Ok(Some(self.produced(logged, attempt, files, provenance)))
+        Ok(Tried::Produced(Box::new(
+            self.produced(logged, attempt, files, provenance),
+        )))
     }
 
     fn stage(
