@@ -254,7 +254,7 @@ class Polars(Reader):
     def texts(self, root, column):
         import polars as pl
         found: list[str | None] = []
-        versions = {key[1] for key in schemas(root)}
+        versions = {key_of(path)[1] for path in glob.glob(os.path.join(glob.escape(root), PATTERN))}
         for version in sorted(versions):
             table = self.scan(root, str(version)).select(pl.col(column).cast(pl.String)).collect()
             found += table.to_series().to_list()
@@ -419,8 +419,6 @@ class ClickHouse(Reader):
         return items
 
     def texts(self, root, column):
-        if not schemas(root):
-            return []
         quoted_name = "`" + column.replace("`", "\\`") + "`"
         return [row[0] for row in self.rows(f"SELECT toString({quoted_name}) FROM {self.source(root, '*')}")]
 
