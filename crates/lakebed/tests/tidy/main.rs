@@ -5,6 +5,7 @@
 //! that breaks it.
 
 mod edges;
+mod invariants;
 mod scan;
 mod shape;
 mod words;
@@ -151,6 +152,7 @@ fn check_all(files: &[SourceFile]) -> Vec<Finding> {
             }
         }
     }
+    found.extend(invariants::check(files));
     found.sort();
     found
 }
