@@ -55,10 +55,7 @@ pub async fn ingest(
                 if report.outcome == IngestOutcome::Refused {
                     return Ok(*report);
                 }
-                finish_moves(lake, &state).await?;
-                let report = call.complete_date(&mut state, *report).await?;
-                sync(lake, catalog, &request.dataset).await?;
-                return Ok(report);
+                return Ok(call.settle(&mut state, catalog, *report).await);
             }
             Round::Again => {
                 state.catch_up(lake).await?;
@@ -182,7 +179,7 @@ impl<'a> Call<'a> {
         match outcome {
             Ok(Tried::Produced(produced)) => {
                 if produced.outcome() == IngestOutcome::Refused {
-                    self.discard(&id).await;
+                    self.discard(state, &id).await;
                 }
                 let provenance = produced.provenance;
                 skipped.sort_by(|a, b| a.name.cmp(&b.name));
@@ -191,11 +188,11 @@ impl<'a> Call<'a> {
                 )))
             }
             Ok(Tried::StartOver) => {
-                self.discard(&id).await;
+                self.discard(state, &id).await;
                 Ok(Round::Again)
             }
             Err(error) => {
-                self.discard(&id).await;
+                self.discard(state, &id).await;
                 Err(error)
             }
         }
@@ -283,12 +280,35 @@ impl<'a> Call<'a> {
         staged
     }
 
-    /// `_SUCCESS` where the date is sealed now; seals it where only the seal was missing.
-    async fn complete_date(
+    /// Everything after the commit. What fails here leaves the commit standing, so it is a warning:
+    /// any later call, or `audit --repair`, finishes it.
+    async fn settle(
         &self,
         state: &mut DatasetState,
+        catalog: &dyn Catalog,
         mut report: IngestReport,
-    ) -> Result<IngestReport> {
+    ) -> IngestReport {
+        if let Err(error) = finish_moves(self.lake, state).await {
+            report.warnings.push(format!(
+                "committed, but not every file is at its place yet: {error}"
+            ));
+        }
+        match self.complete_date(state).await {
+            Ok(complete) => report.complete = complete,
+            Err(error) => report.warnings.push(format!(
+                "committed, but the date could not be sealed: {error}"
+            )),
+        }
+        if let Err(error) = sync(self.lake, catalog, &self.request.dataset).await {
+            report.warnings.push(format!(
+                "committed, but the catalog could not follow: {error}"
+            ));
+        }
+        report
+    }
+
+    /// `_SUCCESS` where the date is sealed now; seals it where only the seal was missing.
+    async fn complete_date(&self, state: &mut DatasetState) -> Result<bool> {
         let dt = self.request.dt;
         if self.request.complete && !state.is_sealed(dt) {
             // Nothing new was stored, but the caller declares the date complete.
@@ -296,15 +316,20 @@ impl<'a> Call<'a> {
                 SealOutcome::Done { .. } | SealOutcome::AlreadySo { .. } => {}
             }
         }
-        report.complete = state.is_sealed(dt);
-        if report.complete {
+        if state.is_sealed(dt) {
             write_success(self.lake, state, dt).await?;
         }
-        Ok(report)
+        Ok(state.is_sealed(dt))
     }
 
-    /// Deletes what an attempt staged; what cannot be deleted is found by `audit`.
-    async fn discard(&self, attempt: &AttemptId) {
+    /// Deletes what an attempt staged, unless its record was put after all: a put can succeed and
+    /// its answer be lost. What cannot be deleted is found by `audit`.
+    async fn discard(&self, state: &mut DatasetState, attempt: &AttemptId) {
+        if state.catch_up(self.lake).await.is_err() || state.committed_attempt(attempt).is_some() {
+            return;
+        }
         drop(self.lake.store().delete_folder(&stage_dir(attempt)).await);
+        // `_SUCCESS` of a sealed date is withdrawn before the commit that then did not happen.
+        drop(write_success(self.lake, state, self.request.dt).await);
     }
 }
