@@ -43,11 +43,7 @@ fn mismatch_error(report: &IngestReport) -> Error {
             "... and {beyond} more; `--format json` names them all"
         ));
     }
-    let mut hints: Vec<&str> = stats
-        .drift
-        .items()
-        .filter_map(|i| i.hint.as_deref())
-        .collect();
+    let mut hints: Vec<&str> = drift.items().filter_map(|i| i.hint.as_deref()).collect();
     hints.dedup();
     for hint in hints.into_iter().take(5) {
         error = error.hint(hint);

@@ -55,7 +55,7 @@ pub async fn ingest(
                 if report.outcome == IngestOutcome::Refused {
                     return Ok(*report);
                 }
-                return Ok(call.settle(&mut state, catalog, *report).await);
+                return call.settle(&mut state, catalog, *report).await;
             }
             Round::Again => {
                 state.catch_up(lake).await?;
@@ -287,7 +287,7 @@ impl<'a> Call<'a> {
         state: &mut DatasetState,
         catalog: &dyn Catalog,
         mut report: IngestReport,
-    ) -> IngestReport {
+    ) -> Result<IngestReport> {
         if let Err(error) = finish_moves(self.lake, state).await {
             report.warnings.push(format!(
                 "committed, but not every file is at its place yet: {error}"
@@ -295,6 +295,7 @@ impl<'a> Call<'a> {
         }
         match self.complete_date(state).await {
             Ok(complete) => report.complete = complete,
+            Err(error) if report.outcome == IngestOutcome::AlreadyThere => return Err(error),
             Err(error) => report.warnings.push(format!(
                 "committed, but the date could not be sealed: {error}"
             )),
@@ -304,7 +305,7 @@ impl<'a> Call<'a> {
                 "committed, but the catalog could not follow: {error}"
             ));
         }
-        report
+        Ok(report)
     }
 
     /// `_SUCCESS` where the date is sealed now; seals it where only the seal was missing.
