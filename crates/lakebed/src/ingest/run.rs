@@ -108,7 +108,12 @@ impl<'a> Call<'a> {
     async fn prepare(lake: &'a Lake, request: &'a IngestRequest) -> Result<Self> {
         let published = match request.schema_version {
             Some(version) => registry::get(lake, &request.dataset, version).await?,
-            None => registry::latest(lake, &request.dataset).await?,
+            None => registry::latest(lake, &request.dataset).await?.ok_or_else(|| {
+                let dataset = &request.dataset;
+                Error::not_found(format!("dataset `{dataset}` has no published schema"))
+                    .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
+                    .hint("or check the name: `lakebed schema list` shows every dataset")
+            })?,
         };
         let (published, schema_hash) = published;
         let schema = &published.schema;
