@@ -47,37 +47,64 @@ fn check_types(text: &str, file: &dyn Display) -> Result<()> {
     Ok(())
 }
 
+/// Words for types, ours and other systems', each with ours.
+const TYPE_WORDS: [(&str, &str); 48] = [
+    ("string", "string"),
+    ("text", "string"),
+    ("varchar", "string"),
+    ("char", "string"),
+    ("str", "string"),
+    ("utf8", "string"),
+    ("uuid", "string"),
+    ("int", "int"),
+    ("integer", "int"),
+    ("bigint", "int"),
+    ("smallint", "int"),
+    ("long", "int"),
+    ("int64", "int"),
+    ("int32", "int"),
+    ("i64", "int"),
+    ("float", "float"),
+    ("double", "float"),
+    ("real", "float"),
+    ("float64", "float"),
+    ("f64", "float"),
+    ("number", "float"),
+    ("bool", "bool"),
+    ("boolean", "bool"),
+    ("decimal", "decimal(12,2)"),
+    ("numeric", "decimal(12,2)"),
+    ("money", "decimal(12,2)"),
+    ("date", "date"),
+    ("timestamp", "timestamp"),
+    ("timestamptz", "timestamp"),
+    ("datetime", "timestamp"),
+    ("time", "timestamp"),
+    ("enum", "enum"),
+    ("json", "json"),
+    ("jsonb", "json"),
+    ("any", "json"),
+    ("variant", "json"),
+    ("bytes", "bytes"),
+    ("blob", "bytes"),
+    ("binary", "bytes"),
+    ("bytea", "bytes"),
+    ("list", "list<string>"),
+    ("array", "list<string>"),
+    ("map", "map<string>"),
+    ("dict", "map<string>"),
+    ("struct", "struct"),
+    ("object", "struct"),
+    ("record", "struct"),
+    ("row", "struct"),
+];
+
 /// What somebody who wrote another system's type most likely wants.
 fn type_hint(text: &str) -> Option<String> {
-    let word = text.trim().to_lowercase();
-    let ours = match word.split(['(', '<', '[']).next().unwrap_or("").trim() {
-        "text" | "varchar" | "char" | "str" | "utf8" | "uuid" => "string",
-        "integer" | "bigint" | "long" | "int64" | "int32" | "smallint" | "i64" => "int",
-        "double" | "real" | "float64" | "f64" | "number" => "float",
-        "boolean" => "bool",
-        "numeric" | "money" | "decimal" => "decimal(12,2)",
-        "datetime" | "timestamptz" | "time" => "timestamp",
-        "array" => "list<string>",
-        "object" | "record" | "row" => "struct",
-        "dict" => "map<string>",
-        "blob" | "binary" | "bytea" => "bytes",
-        "any" | "variant" | "jsonb" => "json",
-        _ => nearest(
-            &word,
-            [
-                "string",
-                "int",
-                "float",
-                "bool",
-                "date",
-                "timestamp",
-                "enum",
-                "json",
-                "bytes",
-                "struct",
-            ],
-        )?,
-    };
+    let lower = text.to_lowercase();
+    let word = lower.split(['(', '<', '[']).next().unwrap_or("").trim();
+    let near = nearest(word, TYPE_WORDS.iter().map(|(word, _)| *word))?;
+    let (_, ours) = TYPE_WORDS.iter().find(|(word, _)| *word == near)?;
     Some(format!("did you mean `{ours}`?"))
 }
 
