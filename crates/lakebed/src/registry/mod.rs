@@ -19,9 +19,12 @@
 
 mod diff;
 mod evolution;
+mod evolution_fields;
+mod evolution_keys;
 mod format_text;
 mod history;
 mod parse;
+mod past;
 mod problem;
 mod propose;
 mod publish;

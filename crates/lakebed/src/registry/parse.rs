@@ -261,6 +261,13 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_key_names_its_field() {
+        let e = error("[[field]]\nid = 1\nname = \"a\"\ntype = \"int\"\n\n[[field]]\nid = 2\n");
+        assert!(e.message().contains("missing field `name`"), "{e}");
+        assert!(e.to_string().contains("line `8`"), "{e}");
+    }
+
+    #[test]
     fn number_tokens_keep_their_text() {
         let with = |t: &str| {
             format!("{HEAD}[[field]]\nid = 1\nname = \"a\"\ntype = \"int\"\nnull_values = [{t}]\n")

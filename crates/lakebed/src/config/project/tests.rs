@@ -226,4 +226,6 @@ fn a_source_file_is_checked() {
         assert!(e.to_string().contains(words), "{bad}: {e}");
         assert!(e.to_string().contains("source.toml"), "{bad}: {e}");
     }
+    let e = parse("class = \"logs\"\n").unwrap_err();
+    assert_eq!(e.hints(), ["did you mean `log`?"]);
 }

@@ -41,6 +41,11 @@ fn options(user: &str) -> PublishOptions {
     }
 }
 
+async fn published(lake: &Lake, spec: &SchemaSpec) {
+    let outcome = publish(lake, spec, &options("甲")).await.unwrap();
+    assert!(matches!(outcome, PublishOutcome::Published { .. }));
+}
+
 const TITLE: (u32, &str, &str) = (1, "标题", "string");
 
 #[tokio::test]
@@ -85,7 +90,7 @@ async fn the_same_again_changes_nothing_and_other_content_is_told_what_differs()
     let dir = tempfile::tempdir().unwrap();
     let lake = lake(dir.path()).await;
     let one = version(1, &[TITLE]);
-    let _ = publish(&lake, &one, &options("甲")).await.unwrap();
+    published(&lake, &one).await;
     let again = publish(&lake, &one, &options("乙")).await.unwrap();
     let PublishOutcome::AlreadyPublished { published, .. } = again else {
         panic!("{again:?}");
@@ -171,9 +176,7 @@ async fn two_versions(folder: &std::path::Path) -> (Lake, std::path::PathBuf) {
             .iter()
             .map(|(i, f, t)| (*i, f.as_str(), *t))
             .collect();
-        let _ = publish(&lake, &version(n, &fields), &options("甲"))
-            .await
-            .unwrap();
+        published(&lake, &version(n, &fields)).await;
     }
     (lake, folder.join("_lake/schema/clean/weibo"))
 }
