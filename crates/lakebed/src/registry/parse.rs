@@ -4,10 +4,10 @@ use std::fmt::Display;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::config::{line_at, list_keys, nearest, parse_toml};
+use crate::config::{Project, line_at, list_keys, nearest, parse_toml};
 use crate::error::{Error, Result};
 use crate::name::DatasetRef;
-use crate::registry::{Problem, ProblemCode, list_fields};
+use crate::registry::{Problem, ProblemCode, list_fields, refuse};
 use crate::spec::{FieldType, SchemaSpec, Token};
 
 /// Reads a version; `file` names it in errors. It is well formed then, not yet sound: see
@@ -170,6 +170,15 @@ fn find_lost_number(value: &DeValue<'_>) -> Option<(String, usize)> {
     }
 }
 
+/// Reads the file of a version from the project; one that says another dataset or number is refused.
+pub fn load(project: &Project, dataset: &DatasetRef, version: u32) -> Result<SchemaSpec> {
+    let (text, path) = project.read_schema_file(dataset, version)?;
+    let spec = parse(&text, path.display())?;
+    let file = path.display().to_string();
+    refuse(&spec, &check_place(&spec, dataset, version), Some(&file))?;
+    Ok(spec)
+}
+
 /// Whether the version says the dataset and number of the file it was read from.
 #[must_use]
 pub fn check_place(spec: &SchemaSpec, dataset: &DatasetRef, version: u32) -> Vec<Problem> {
@@ -294,6 +303,19 @@ mod tests {
             check_place(&spec, &"clean/wechat".parse().unwrap(), 2).len(),
             2
         );
+    }
+
+    #[test]
+    fn a_version_is_loaded_from_its_place_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project::init(dir.path(), None).unwrap().project;
+        let weibo: DatasetRef = "clean/weibo".parse().unwrap();
+        project.write_schema_file(&weibo, 1, HEAD).unwrap();
+        project.write_schema_file(&weibo, 2, HEAD).unwrap();
+        assert_eq!(load(&project, &weibo, 1).unwrap().version, 1);
+        let e = load(&project, &weibo, 2).unwrap_err();
+        assert!(e.to_string().contains("v2.toml"), "{e}");
+        assert!(e.message().contains("the file name says 2"), "{e}");
     }
 
     #[test]
