@@ -6,6 +6,7 @@
 //! ```
 
 pub mod chunk;
+pub mod infer;
 pub mod native;
 pub mod raw;
 pub mod read;

@@ -207,7 +207,8 @@ fn documents_give_what_stands_at_the_pointer() {
         );
         assert_eq!(values.iter().map(|v| v.1).collect::<Vec<_>>(), [4, 5, 6]);
         for (value, _, offset) in &values {
-            assert!(text[*offset as usize..].starts_with(value.as_str()));
+            let offset = usize::try_from(*offset).unwrap();
+            assert!(text[offset..].starts_with(value.as_str()));
         }
         assert_eq!(facts.form, Form::JsonDocument);
         assert_eq!(facts.bytes, text.len() as u64);
