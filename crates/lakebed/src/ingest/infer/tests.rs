@@ -1,5 +1,7 @@
 //! Tests of evidence and proposals.
 
+mod real;
+
 use super::*;
 use crate::ingest::read::{ReadOptions, resolve_inputs};
 use crate::spec::{FieldSpec, FieldType, ReadSpec};
