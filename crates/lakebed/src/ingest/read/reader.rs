@@ -2,6 +2,9 @@
 //!
 //! The one pass that reads the records also computes identity and size; both are known at the end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::error::{Error, Result};
 use crate::ingest::chunk::{Chunk, ChunkBody};
 use crate::ingest::read::body::{Splitter, TextBody};
@@ -41,6 +44,7 @@ pub struct ChunkReader {
     hints: Vec<String>,
     is_empty: bool,
     ended: bool,
+    packed_read: Option<Arc<AtomicU64>>,
     body: Body,
 }
 
@@ -63,6 +67,7 @@ impl ChunkReader {
         let mut unpacked = open_unpacked(source)?;
         let format = declared_format(options, source.content_name());
         let mut warnings = std::mem::take(&mut unpacked.warnings);
+        let mut packed_read = unpacked.packed_read.take();
         let mut reader = |form, body, hints, is_empty, more: Vec<String>| {
             warnings.extend(more);
             Self {
@@ -74,6 +79,7 @@ impl ChunkReader {
                 hints,
                 is_empty,
                 ended: false,
+                packed_read: packed_read.take(),
                 body,
             }
         };
@@ -115,12 +121,13 @@ impl ChunkReader {
         &self.hints
     }
 
-    /// Unpacked bytes read so far, for progress.
+    /// Bytes of the file read so far, for a progress bar: packed ones where it is packed.
     #[must_use]
-    pub fn bytes_read(&self) -> u64 {
-        match &self.body {
-            Body::Text(text) => text.stream.bytes(),
-            Body::Parquet(rows) => rows.bytes,
+    pub fn bytes_done(&self) -> u64 {
+        match (&self.packed_read, &self.body) {
+            (Some(read), _) => read.load(Ordering::Relaxed),
+            (None, Body::Text(text)) => text.stream.bytes(),
+            (None, Body::Parquet(rows)) => rows.bytes_done(),
         }
     }
 
