@@ -8,5 +8,6 @@
 pub mod chunk;
 pub mod convert;
 pub mod decode;
+pub mod json;
 pub mod native;
 pub mod raw;
