@@ -203,9 +203,17 @@ async fn catalog_at_size() {
                 'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
                 'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
          FROM dataset_partition_info p,
-              (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+              (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+               SELECT i FROM n);
+         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
+                                provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
+                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+                'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
+         FROM dataset_partition_info p,
+              (WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
                SELECT i FROM n)
-         WHERE i < 10 OR (p.dataset = 's7' AND p.dt = '2001-02-03');
+         WHERE p.dataset = 's7' AND p.dt = '2001-02-03';
          INSERT INTO column_stats
          SELECT f.seq, i, 'column_' || i, 0, 'int', '1', '2', 1, 1
          FROM data_file f,
