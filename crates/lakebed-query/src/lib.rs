@@ -18,10 +18,12 @@
 
 mod engine;
 mod error;
+mod output;
 mod result;
 mod scan;
 mod statement;
 mod system;
 
 pub use engine::{Freshen, QueryEngine, QueryOptions};
+pub use output::{write_csv, write_json, write_parquet, write_table};
 pub use result::{QueryResult, QueryStats, TableFiles};
