@@ -12,5 +12,8 @@ mod delivery;
 mod random;
 mod rentals;
 mod schemas;
+mod script;
 mod shop;
 mod topics;
+
+pub(crate) use script::run;

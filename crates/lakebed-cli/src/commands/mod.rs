@@ -1,0 +1,15 @@
+//! The commands: raw arguments become checked options, options become calls of the library,
+//! answers become output. One file per group; `dispatch` is the one place that lists them all.
+
+mod catalog;
+mod dataset;
+mod dispatch;
+mod govern;
+mod ingest;
+mod project;
+mod rejects;
+mod schema;
+mod source;
+mod sql;
+
+pub(crate) use dispatch::{format_of, run};
