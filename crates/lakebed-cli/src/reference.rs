@@ -20,13 +20,12 @@ const INTRODUCTION: &str = "# The command line\n\n\
 - Every log line on stderr begins with its time in UTC, RFC 3339.\n\
 - `--format json` prints one JSON document; each carries `\"format\"`, the version of its shape. Keys are only ever added within a version. `sql --format json` is one array of rows, a row a line.\n\
 - Errors are text on stderr: `error:`, then `file:`, `line:` and other context, then causes, then `hint:` lines. With `--format json` the last line on stderr is one JSON object, besides:\n  \
-`{\"format\": 1, \"error\": {\"kind\", \"message\", \"context\", \"hints\", \"causes\", \"exit_code\", \"retryable\", \"at\"}}`.\n\
+`{\"format\": 1, \"error\": {\"kind\", \"message\", \"details\", \"context\", \"hints\", \"causes\", \"exit_code\", \"retryable\", \"at\"}}`.\n\
 - A progress bar is drawn on a terminal only. `NO_COLOR` switches colours off. A reader that closes stdout early is no error.\n\
 - Control characters in data are shown as escapes in text tables and messages; JSON, CSV and Parquet carry the data as it is.\n\n\
 ## Environment\n\n\
 | variable | meaning |\n| --- | --- |\n\
 | `LAKEBED_PROJECT` | the project folder, where `--project` is not given |\n\
-| `LAKEBED_USER` | who does this, for the commit log, where `--user` is not given |\n\
 | `NO_COLOR` | no colours |\n\n\
 Settings may be given by environment, too: `lakebed config show --origin` names where each value comes from.\n\n";
 
