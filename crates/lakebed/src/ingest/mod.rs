@@ -9,6 +9,7 @@ mod assemble;
 pub mod chunk;
 pub mod convert;
 pub mod decode;
+pub mod infer;
 mod inputs;
 pub mod json;
 pub mod native;

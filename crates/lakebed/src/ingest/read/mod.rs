@@ -43,6 +43,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::ingest) use csv::{csv_records, split_cells};
 pub use form::Form;
 pub use options::{DEFAULT_CHUNK_BYTES, ReadOptions, rules_hash};
 pub use reader::{ChunkReader, InputFacts};
