@@ -11,7 +11,7 @@ use crate::store::{Lake, StorePath, schema_dir};
 ///
 /// `full` ignores checkpoints and reads every log from record 1; this lake format has none yet, so
 /// both ways read all records. A rebuild that dies leaves a catalog that the next sync completes.
-pub async fn rebuild(lake: &Lake, catalog: &dyn Catalog, full: bool) -> Result<Vec<SyncReport>> {
+pub async fn rebuild(lake: &Lake, catalog: &dyn Catalog, _full: bool) -> Result<Vec<SyncReport>> {
     bind(lake, catalog).await?;
     catalog.clear().await?;
     sync_all(lake, catalog).await
