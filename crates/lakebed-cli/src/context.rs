@@ -47,8 +47,8 @@ impl<'a> Globals<'a> {
         if let Some(dir) = &self.project {
             return Project::open(dir);
         }
-        let here = std::env::current_dir()
-            .map_err(|e| Error::io("find the current folder", "", e))?;
+        let here =
+            std::env::current_dir().map_err(|e| Error::io("find the current folder", "", e))?;
         Project::find(&here)
     }
 
@@ -203,11 +203,7 @@ pub(crate) async fn put_sources(catalog: &dyn Catalog, sources: &[SourceConfig])
 /// Opens the lake that the settings name; its zone must be the project's.
 async fn open_lake(settings: &Settings) -> Result<Lake> {
     let folder = &settings.lake.value;
-    let lake = Lake::open(
-        Arc::new(LocalStore::new(folder)),
-        Arc::new(Clock::System),
-    )
-    .await?;
+    let lake = Lake::open(Arc::new(LocalStore::new(folder)), Arc::new(Clock::System)).await?;
     check_zone(settings, &lake)?;
     Ok(lake)
 }

@@ -1,7 +1,9 @@
 //! `catalog status | sync | rebuild` and `partitions`.
 
 use lakebed::Result;
-use lakebed::catalog::{self, Catalog, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState};
+use lakebed::catalog::{
+    self, Catalog, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState,
+};
 use lakebed::name::DatasetRef;
 use serde::Serialize;
 
@@ -157,7 +159,15 @@ async fn fresh_partitions(
 
 fn partition_table(rows: &[PartitionRow]) -> Table {
     let mut table = Table::new([
-        "dataset", "dt", "#version", "#rows", "#files", "#bytes", "complete", "provenance", "updated",
+        "dataset",
+        "dt",
+        "#version",
+        "#rows",
+        "#files",
+        "#bytes",
+        "complete",
+        "provenance",
+        "updated",
     ]);
     for row in rows {
         table.row([

@@ -67,12 +67,23 @@ fn is_mended_by_repair(finding: &Finding) -> bool {
 fn tell(globals: &Globals<'_>, report: &AuditReport, deep: bool) -> Result<()> {
     let printer = globals.printer;
     if !report.findings.is_empty() {
-        let mut table = Table::new(["severity", "invariant", "dataset", "subject", "finding", "repair"]);
+        let mut table = Table::new([
+            "severity",
+            "invariant",
+            "dataset",
+            "subject",
+            "finding",
+            "repair",
+        ]);
         for finding in &report.findings {
             table.row([
                 finding.severity.to_string(),
                 finding.invariant.to_owned(),
-                finding.dataset.as_ref().map(ToString::to_string).unwrap_or_default(),
+                finding
+                    .dataset
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
                 finding.subject.clone(),
                 finding.message.clone(),
                 finding.repair.to_string(),
@@ -82,10 +93,18 @@ fn tell(globals: &Globals<'_>, report: &AuditReport, deep: bool) -> Result<()> {
     }
     printer.line(format!(
         "{}: {}, {}, {} {}",
-        if report.is_clean() { "clean" } else { "not clean" },
+        if report.is_clean() {
+            "clean"
+        } else {
+            "not clean"
+        },
         count(report.datasets as u64, "dataset"),
         count(report.records, "log record"),
         count(report.files, "data file"),
-        if deep { "read and compared" } else { "compared by size (`--deep` reads them)" },
+        if deep {
+            "read and compared"
+        } else {
+            "compared by size (`--deep` reads them)"
+        },
     ))
 }

@@ -3,7 +3,9 @@
 use lakebed::config::{MismatchPolicy, Origin, Settings};
 use lakebed::ingest::decode::Mismatch;
 use lakebed::ingest::read::{InputSource, resolve_inputs};
-use lakebed::ingest::{IngestOutcome, IngestReport, IngestRequest, Retry, ingest as store, retry_inputs};
+use lakebed::ingest::{
+    IngestOutcome, IngestReport, IngestRequest, Retry, ingest as store, retry_inputs,
+};
 use lakebed::name::{BatchLabel, CommitId, DatasetRef, RunName};
 use lakebed::spec::{LoadKind, Provenance, ReadSpec};
 use lakebed::time::BusinessDate;
@@ -11,6 +13,7 @@ use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg, ReadArgs, TextFormat};
+use crate::commands::schema::{Offer, offer_next};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -73,7 +76,12 @@ impl IngestOptions {
     }
 
     /// The request for some inputs, with what the settings say where the call says nothing.
-    fn request(&self, context: &Context<'_>, inputs: Vec<InputSource>, read: ReadSpec) -> IngestRequest {
+    fn request(
+        &self,
+        context: &Context<'_>,
+        inputs: Vec<InputSource>,
+        read: ReadSpec,
+    ) -> IngestRequest {
         let settings = context.settings();
         IngestRequest {
             dataset: self.dataset.clone(),
@@ -111,7 +119,9 @@ pub(crate) fn group_bytes(settings: &Settings) -> Option<usize> {
     match settings.chunk_mib.origin {
         Origin::Default => None,
         Origin::File { .. } | Origin::Env(_) | Origin::Flag(_) => {
-            usize::try_from(settings.chunk_mib.value).ok().map(|n| n << 20)
+            usize::try_from(settings.chunk_mib.value)
+                .ok()
+                .map(|n| n << 20)
         }
     }
 }
@@ -144,7 +154,7 @@ pub(crate) async fn ingest(args: IngestArgs, globals: &Globals<'_>) -> Result<Ex
     let inputs = resolve_inputs(&options.files)?;
     let request = options.request(&context, inputs, options.read.clone());
     let report = run(&context, &request).await?;
-    finish(&context, &report)
+    finish(&context, &request, &report).await
 }
 
 /// Runs one call with its progress shown.
@@ -155,19 +165,50 @@ async fn run(context: &Context<'_>, request: &IngestRequest) -> Result<IngestRep
 }
 
 /// Prints the report; a refusal is an error after it.
-fn finish(context: &Context<'_>, report: &IngestReport) -> Result<Exit> {
+async fn finish(
+    context: &Context<'_>,
+    request: &IngestRequest,
+    report: &IngestReport,
+) -> Result<Exit> {
     let printer = context.printer();
     if printer.format() == TextFormat::Json {
         printer.json(report)?;
     }
     if let Some(error) = report.refusal() {
-        return Err(error);
+        return Err(with_offer(context, request, error).await);
     }
     if printer.format() == TextFormat::Text {
         print_text(printer, report)?;
     }
     warn(printer, report);
     Ok(Exit::Done)
+}
+
+/// The refusal with the next version as a ready file, where one would help.
+async fn with_offer(context: &Context<'_>, request: &IngestRequest, error: Error) -> Error {
+    match offer_next(context, request).await {
+        Ok(Some(offer)) => {
+            let Offer {
+                version,
+                file,
+                target,
+            } = offer;
+            let dataset = &request.dataset;
+            error.with("proposed", file.display()).hint(format!(
+                "version {version} is ready to review; then `mv {} {}` and `lakebed schema publish {dataset} {version}`",
+                file.display(),
+                target.display()
+            ))
+        }
+        Ok(None) => error,
+        Err(reason) => {
+            // The refusal is what counts; that no offer could be made must not hide it.
+            context
+                .printer()
+                .debug(format!("no version could be proposed: {reason}"));
+            error
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -180,11 +221,7 @@ struct RetryAnswer<'a> {
 }
 
 /// `--rejects-of`: quarantined records once more, one call for each form they came in.
-async fn retry(
-    context: &Context<'_>,
-    options: &IngestOptions,
-    commit: &CommitId,
-) -> Result<Exit> {
+async fn retry(context: &Context<'_>, options: &IngestOptions, commit: &CommitId) -> Result<Exit> {
     let state = context.load_known(&options.dataset).await?;
     let scratch = Scratch::new()?;
     let retry = retry_inputs(context.lake(), &state, commit, scratch.path()).await?;

@@ -8,8 +8,9 @@ mod govern;
 mod ingest;
 mod project;
 mod rejects;
-mod schema;
+pub(crate) mod schema;
 mod source;
 mod sql;
 
 pub(crate) use dispatch::{format_of, run};
+pub(crate) use sql::engine as sql_engine;

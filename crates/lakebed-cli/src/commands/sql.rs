@@ -76,9 +76,11 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
         None => to_stdout(globals.printer, result, options.format).await?,
         Some(path) => {
             let rows = to_file(path, result, options.format).await?;
-            globals
-                .printer
-                .info(format!("wrote {} to {}", count(rows, "row"), path.display()));
+            globals.printer.info(format!(
+                "wrote {} to {}",
+                count(rows, "row"),
+                path.display()
+            ));
         }
     }
     Ok(Exit::Done)

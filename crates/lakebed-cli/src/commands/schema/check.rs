@@ -40,7 +40,9 @@ pub(crate) async fn diff(args: &DiffArgs, globals: &Globals<'_>) -> Result<Exit>
             equal,
             diff: &diff,
         })?,
-        TextFormat::Text => globals.printer.bytes(crate::table::message_text(&diff.to_text()).as_bytes())?,
+        TextFormat::Text => globals
+            .printer
+            .bytes(crate::table::message_text(&diff.to_text()).as_bytes())?,
     }
     if equal {
         globals.printer.info("no difference");
@@ -103,9 +105,9 @@ pub(crate) async fn check(args: &CheckArgs, globals: &Globals<'_>) -> Result<Exi
     let context = match Context::open(globals).await {
         Ok(context) => Some(context),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            globals
-                .printer
-                .warn(format!("version files are compared with each other alone: {e}"));
+            globals.printer.warn(format!(
+                "version files are compared with each other alone: {e}"
+            ));
             None
         }
         Err(e) => return Err(e),
@@ -123,9 +125,13 @@ pub(crate) async fn check(args: &CheckArgs, globals: &Globals<'_>) -> Result<Exi
         }
     }
     if let (Some(dataset), true) = (&only, checked.is_empty()) {
-        return Err(Error::not_found(format!("there is no version file of `{dataset}`"))
-            .with("folder", project.schemas_dir(&dataset.dataset).display())
-            .hint(format!("`lakebed schema propose {dataset} FILES...` writes one")));
+        return Err(
+            Error::not_found(format!("there is no version file of `{dataset}`"))
+                .with("folder", project.schemas_dir(&dataset.dataset).display())
+                .hint(format!(
+                    "`lakebed schema propose {dataset} FILES...` writes one"
+                )),
+        );
     }
     tell(globals, &checked)
 }
@@ -162,7 +168,11 @@ fn lines_of(version: &Checked) -> Vec<String> {
     lines.extend(version.error.iter().map(|e| format!("{at}: error: {e}")));
     for problem in &version.problems {
         let kind = if problem.is_note() { "note" } else { "error" };
-        lines.push(format!("{at}: {kind}: {} [{}]", problem.line(), problem.code.as_str()));
+        lines.push(format!(
+            "{at}: {kind}: {} [{}]",
+            problem.line(),
+            problem.code.as_str()
+        ));
         lines.extend(problem.hint.iter().map(|h| format!("  hint: {h}")));
     }
     lines
@@ -179,7 +189,12 @@ fn list_schema_folders(project: &Project, source: &SourceName) -> Result<Vec<Dat
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|e| Error::io("list the folder", folder.display(), e))?;
-        names.extend(entry.file_name().to_str().and_then(|n| n.parse::<DatasetName>().ok()));
+        names.extend(
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|n| n.parse::<DatasetName>().ok()),
+        );
     }
     names.sort();
     Ok(names)

@@ -1,6 +1,8 @@
 //! `schema infer`: evidence per field, and the type it speaks for, with the reason; decides nothing.
 
-use lakebed::ingest::infer::{Evidence, FieldEvidence, InferredFields, Members, gather, propose_fields};
+use lakebed::ingest::infer::{
+    Evidence, FieldEvidence, InferredFields, Members, gather, propose_fields,
+};
 use lakebed::ingest::read::{ReadOptions, resolve_inputs};
 use lakebed::name::DatasetRef;
 use lakebed::{Result, registry};
@@ -112,12 +114,21 @@ fn print_table(printer: &Printer, fields: &[FieldLine]) -> Result<()> {
             .collect();
         table.row([
             field.path.clone(),
-            field.field_type.clone().unwrap_or_else(|| "(as declared)".to_owned()),
+            field
+                .field_type
+                .clone()
+                .unwrap_or_else(|| "(as declared)".to_owned()),
             grouped(field.absent),
             grouped(field.null),
             grouped(field.empty),
             seen.join(", "),
-            field.samples.iter().take(3).cloned().collect::<Vec<_>>().join(" | "),
+            field
+                .samples
+                .iter()
+                .take(3)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" | "),
             field.reason.clone().unwrap_or_default(),
         ]);
     }

@@ -3,6 +3,7 @@
 //! | file | commands |
 //! | --- | --- |
 //! | `infer` | `infer`: what files say |
+//! | `offer` | what a refused ingest offers |
 //! | `propose` | `propose`: the next version as a file |
 //! | `check` | `diff`, `check`: what differs, what is wrong |
 //! | `publish` | `publish` |
@@ -10,13 +11,16 @@
 
 mod check;
 mod infer;
+mod offer;
 mod propose;
 mod publish;
 mod show;
 
 pub(crate) use check::{check, diff};
 pub(crate) use infer::infer;
-pub(crate) use propose::{draft_next, propose};
+pub(crate) use offer::{Offer, offer_next};
+use propose::draft_next;
+pub(crate) use propose::propose;
 pub(crate) use publish::{publish, publish_file};
 pub(crate) use show::{history, list, show};
 

@@ -76,7 +76,11 @@ pub(crate) async fn propose(args: &ProposeArgs, globals: &Globals<'_>) -> Result
     let text = registry::render_toml(&draft.spec);
     let version = draft.spec.version;
     let file = match target {
-        Target::Project => Some(context.project().write_schema_file(&dataset, version, &text)?),
+        Target::Project => Some(
+            context
+                .project()
+                .write_schema_file(&dataset, version, &text)?,
+        ),
         Target::File(path) => {
             write_new(&path, &text)?;
             Some(path)
@@ -122,15 +126,15 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
 
 /// A version that was not written yet.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(super) struct Draft {
     /// The version.
-    pub(crate) spec: SchemaSpec,
+    pub(super) spec: SchemaSpec,
     /// What files said; `None` where none were read.
     evidence: Option<Evidence>,
     /// Why new fields have their types.
     reasons: Vec<String>,
     /// Whether it differs from the newest version in its number alone.
-    pub(crate) adds_nothing: bool,
+    pub(super) adds_nothing: bool,
 }
 
 /// A copy of the newest version under the next number, for people to edit.
@@ -153,7 +157,7 @@ async fn draft_copy(context: &Context<'_>, dataset: &DatasetRef) -> Result<Draft
 }
 
 /// The next version as files speak for it: further fields and enum values, or the first version.
-pub(crate) async fn draft_next(
+pub(super) async fn draft_next(
     context: &Context<'_>,
     dataset: &DatasetRef,
     inputs: &[InputSource],

@@ -34,7 +34,11 @@ pub(crate) async fn publish(args: &PublishArgs, globals: &Globals<'_>) -> Result
             format: ANSWER_FORMAT,
             dataset: &dataset,
             version: args.version,
-            outcome: if done.is_new { "published" } else { "already_published" },
+            outcome: if done.is_new {
+                "published"
+            } else {
+                "already_published"
+            },
             published_at: done.published.published_at.to_string(),
             hash: done.hash,
         })?,
@@ -87,9 +91,9 @@ pub(crate) async fn publish_file(
     };
     let known = catalog::sync_schemas(context.lake(), &*context.catalog(), dataset).await;
     if let Err(error) = known {
-        context
-            .printer()
-            .warn(format!("the catalog does not know the version yet: {error}"));
+        context.printer().warn(format!(
+            "the catalog does not know the version yet: {error}"
+        ));
     }
     Ok(Done {
         published,

@@ -70,7 +70,14 @@ pub(crate) async fn list(args: &ListArgs, globals: &Globals<'_>) -> Result<Exit>
             schemas,
         })?,
         TextFormat::Text => {
-            let mut table = Table::new(["dataset", "#version", "#fields", "published", "user", "note"]);
+            let mut table = Table::new([
+                "dataset",
+                "#version",
+                "#fields",
+                "published",
+                "user",
+                "note",
+            ]);
             for line in &schemas {
                 table.row([
                     line.dataset.to_string(),
@@ -105,8 +112,9 @@ pub(crate) async fn show(args: &ShowArgs, globals: &Globals<'_>) -> Result<Exit>
             registry::latest(context.lake(), &dataset)
                 .await?
                 .ok_or_else(|| {
-                    Error::not_found(format!("no version of `{dataset}` is published"))
-                        .hint(format!("`lakebed schema publish {dataset} 1` publishes one"))
+                    Error::not_found(format!("no version of `{dataset}` is published")).hint(
+                        format!("`lakebed schema publish {dataset} 1` publishes one"),
+                    )
                 })?
         }
     };
