@@ -1,1 +1,2 @@
-//! x
+//! SQL over a Lakebed lake.
+mod scan;

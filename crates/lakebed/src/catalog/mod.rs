@@ -6,6 +6,18 @@
 //!
 //! The trait is what SQLite, PostgreSQL and MySQL do alike; `suite` is its one set of tests.
 
+mod commit;
+mod key;
+mod rebuild;
+mod sqlite;
+mod stats;
+mod status;
+#[cfg(test)]
+mod suite;
+mod sync;
+#[cfg(test)]
+mod testlog;
+
 use std::fmt;
 
 use async_trait::async_trait;
@@ -18,6 +30,13 @@ use crate::spec::{
     Record,
 };
 use crate::time::{BusinessDate, Instant};
+
+pub use key::{file_id, is_visible, partition_checksum, partition_id};
+pub use rebuild::{rebuild, sync_schemas};
+pub use sqlite::SqliteCatalog;
+pub use stats::read_footer_stats;
+pub use status::{DatasetStatus, SyncState, is_fresh, status};
+pub use sync::{SyncReport, sync, sync_all};
 
 /// Answer of [`Catalog::apply`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +63,9 @@ pub enum StatValue {
 }
 
 /// Statistics of one column of one data file, from its Parquet footer.
+///
+/// Bounds cover every value except NaN: a float column may hold NaN whatever its bounds say, and
+/// its bounds are never exact.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ColumnStats {
     /// Field id of a top-level column.
@@ -276,7 +298,9 @@ pub trait Catalog: Send + Sync + fmt::Debug {
     /// Every dataset with its position, by name.
     async fn list_positions(&self) -> Result<Vec<(DatasetRef, LogPosition)>>;
 
-    /// Applies the next record; `hash` is that of its bytes, `stats` those of the files it adds.
+    /// Applies the next record; `hash` is that of its bytes, `stats` those of the files it adds or
+    /// brings back into the sight of readers. Statistics of files that readers do not see after the
+    /// record are not kept.
     async fn apply(
         &self,
         record: &Record,
@@ -293,13 +317,14 @@ pub trait Catalog: Send + Sync + fmt::Debug {
     /// Removes everything but the migrations, `partition_access` and the bound lake.
     async fn clear(&self) -> Result<()>;
 
-    /// Partitions by (dataset, dt, schema_version, revision).
+    /// Partitions by (dataset, dt, schema_version, revision); datasets by their text.
     async fn list_partitions(&self, filter: &PartitionFilter) -> Result<Vec<PartitionRow>>;
 
     /// Files by (dataset, dt, schema_version, revision, log position, name).
     async fn list_files(&self, filter: &PartitionFilter) -> Result<Vec<FileRow>>;
 
-    /// Statistics of the files that pass the filter, for the given field ids (empty = all columns).
+    /// Statistics of the files that pass the filter, for the given field ids (empty = all columns),
+    /// in the order of `list_files`, then by field id. A file may have none.
     async fn list_column_stats(
         &self,
         filter: &PartitionFilter,

@@ -1,1 +1,23 @@
-//! config
+//! What the user wrote: the project folder, its settings, its sources.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `project` | the folder: found, made, its paths |
+//! | `settings` | lakebed.toml, lakebed.local.toml, environment and options, each value with its origin |
+//! | `source` | sources/<source>/source.toml |
+//! | `toml_text` | TOML with errors that name file, line and the nearest key |
+//!
+//! Unknown keys are errors everywhere. The meaning of schema files is `registry`'s.
+
+mod project;
+mod settings;
+mod source;
+mod toml_text;
+
+pub use project::{InitOutcome, InitStep, LOCAL_FILE, PROJECT_FILE, Project};
+pub use settings::{
+    Layers, MismatchPolicy, Origin, Setting, SettingKey, Settings, ShownSetting, mask_credentials,
+};
+pub use source::{DatasetConfig, Evolution, SourceConfig};
+pub(crate) use toml_text::list_keys;
+pub use toml_text::{line_at, nearest, nearest_hint, parse_toml};

@@ -1,1 +1,3 @@
-//! govern
+//! Governance: what is checked and mended over the whole lake.
+
+pub mod audit;

@@ -22,8 +22,9 @@ pub struct CsvHeader {
 pub enum ChunkBody {
     /// JSON lines: each physical line is one unit of one or more whole values.
     Lines(Vec<u8>),
-    /// JSON values of an array, a document or a concatenation: whole values, each followed by
-    /// whitespace or one comma (which stood between array elements and needs no check).
+    /// JSON values of an array, a document or a concatenation: whole values with white space between
+    /// them, or nothing where they followed each other directly (`{}{}`). Brackets and commas around
+    /// array elements are blanks by now, so that offsets and lines stay those of the file.
     /// A value that is not well formed is a failed file.
     Values(Vec<u8>),
     /// CSV records without the header line.

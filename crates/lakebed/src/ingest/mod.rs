@@ -5,7 +5,27 @@
 //!        -> row groups (workers) -> stage file (one thread, in order) -> commit -> catalog
 //! ```
 
+mod assemble;
 pub mod chunk;
+pub mod convert;
+pub mod decode;
+mod inputs;
+pub mod json;
 pub mod native;
+mod pipeline;
+mod progress;
 pub mod raw;
+pub mod read;
+mod rejects;
+mod report;
+mod request;
+mod run;
 mod write;
+
+pub use progress::{Progress, Silent};
+pub use rejects::{KeptReject, Retry, RetryGroup, for_each_reject, retry_inputs};
+pub use request::{
+    IngestOutcome, IngestReport, IngestRequest, REPORT_FORMAT, SkippedInput, StoredInput,
+    WrittenFile,
+};
+pub use run::ingest;

@@ -1,1 +1,44 @@
-//! registry
+//! Schema versions: read, checked, compared, published, listed.
+//!
+//! A version is a TOML file that a team reviews in git; publishing puts it as
+//! `_lake/schema/<layer>/<dataset>/vN.json`, once. docs/formats/schema.md is the reference.
+//!
+//! ```text
+//! vN.toml --parse--> SchemaSpec --validate--> sound by itself
+//!                        |  check_evolution   sound after the published versions
+//!                        v
+//!                     publish --put-if-absent--> vN.json --list_published--> ingest, SQL, catalog
+//! ```
+//!
+//! REG-1: a number is published once; who comes second with other content is told what differs.
+//! REG-2: published numbers of a dataset run 1..n without a hole.
+//! REG-3: an id keeps its place, and its type but for widening, over all versions; it is never reused.
+//! REG-4: at one level a column name belongs to one id over all versions.
+//!
+//! How a value is converted is `ingest`'s business; reading TOML text is `config`'s.
+
+mod diff;
+mod evolution;
+mod format_text;
+mod history;
+mod parse;
+mod problem;
+mod propose;
+mod publish;
+mod render;
+mod tree;
+mod validate;
+mod validate_field;
+
+pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
+pub use evolution::{Evolution, check_evolution};
+pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
+pub use parse::{check_place, parse};
+pub use problem::{Problem, ProblemCode, refuse};
+pub use propose::{
+    AddedField, Proposal, column_name, nearest_field, next_free_id, propose_first, propose_next,
+};
+pub use publish::{PublishOptions, PublishOutcome, get, latest, list_published, publish};
+pub use render::render_toml;
+pub use tree::{FieldAt, list_fields};
+pub use validate::{input_path, is_reserved_name, validate};

@@ -83,12 +83,17 @@ impl LocalStore {
         let target = self.resolve(path);
         let folder = parent_of(&target);
         self.create_folder(&folder)?;
-        let temp = self.write_temp(bytes)?;
+        let mut temp = self.write_temp(bytes)?;
         let is_log = path.as_str().starts_with(Layout::LOGS);
         if is_log {
             kill_point("log.temp_written");
         }
-        let linked = fs::hard_link(&temp, &target);
+        let mut linked = fs::hard_link(&temp, &target);
+        if matches!(&linked, Err(e) if e.kind() == io::ErrorKind::NotFound) {
+            // A repair took the temporary file for a leftover; nothing was put, so write it again.
+            temp = self.write_temp(bytes)?;
+            linked = fs::hard_link(&temp, &target);
+        }
         if is_log {
             kill_point("log.linked");
         }

@@ -1,0 +1,32 @@
+//! Raw arguments: what stands on the command line, before anything is checked against the lake.
+//!
+//! One file per command group. These types hold texts and switches only; `commands` turns them
+//! into checked options. What does not belong here: opening files, reading configuration, defaults
+//! that depend on the project.
+
+mod catalog;
+mod dataset;
+mod demo;
+mod global;
+mod govern;
+mod ingest;
+mod project;
+mod root;
+mod schema;
+mod source;
+mod sql;
+
+pub(crate) use catalog::{CatalogCommand, PartitionsArgs};
+pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
+pub(crate) use demo::DemoArgs;
+pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
+pub(crate) use govern::AuditArgs;
+pub(crate) use ingest::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg};
+pub(crate) use project::{ConfigCommand, InitArgs};
+pub(crate) use root::{Cli, Command};
+pub(crate) use schema::{
+    CheckArgs, DiffArgs, HistoryArgs, InferArgs, ListArgs, ProposeArgs, PublishArgs, ReadArgs,
+    SchemaCommand, ShowArgs,
+};
+pub(crate) use source::{ClassArg, SourceAddArgs, SourceCommand, SourceShowArgs};
+pub(crate) use sql::{SqlArgs, SqlFormat};

@@ -1,0 +1,67 @@
+//! The root of the command line: `lakebed <noun> <verb>`.
+
+use clap::{Parser, Subcommand};
+
+use crate::args::{
+    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, DemoArgs, GlobalArgs, IngestArgs,
+    InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, SchemaCommand, SealArgs,
+    SourceCommand, SqlArgs,
+};
+
+/// Dated, versioned, checked tables out of what crawlers fetch.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lakebed",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 done, 1 the answer is no, 2 usage or configuration, 3 could not evaluate, 4 operational failure."
+)]
+pub(crate) struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a project and its lake; safe to call again
+    Init(InitArgs),
+    /// The project's configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// The crawled sites and interfaces
+    #[command(subcommand)]
+    Source(SourceCommand),
+    /// Schema versions: infer, propose, diff, check, publish
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+    /// Store files as rows of a dataset, in one commit
+    Ingest(IngestArgs),
+    /// Records that did not pass, with their reasons
+    Rejects(RejectsArgs),
+    /// Declare a date of a dataset complete
+    Seal(SealArgs),
+    /// Take the seal from a date
+    Reopen(ReopenArgs),
+    /// Forbid an unfinished attempt to commit
+    Abandon(AbandonArgs),
+    /// Commits of a dataset, oldest first
+    Log(LogArgs),
+    /// The SQL catalog, an index that can be rebuilt from the lake
+    #[command(subcommand)]
+    Catalog(CatalogCommand),
+    /// Partitions that readers see
+    Partitions(PartitionsArgs),
+    /// Query the lake
+    Sql(SqlArgs),
+    /// Compare log, catalog, `_SUCCESS` files and folders
+    Audit(AuditArgs),
+    /// Write a project with 60 days of three sources and show what Lakebed does with them
+    Demo(DemoArgs),
+}

@@ -1,0 +1,32 @@
+//! `sql`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `lakebed sql`
+#[derive(Debug, Args)]
+pub(crate) struct SqlArgs {
+    /// The query, for example "SELECT dt, count(*) FROM clean.wechat GROUP BY dt"; `-` = from standard input
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: String,
+    /// Form of the rows
+    #[arg(long, value_enum, default_value_t = SqlFormat::Table)]
+    pub(crate) format: SqlFormat,
+    /// Write the rows to a file, whole or not at all [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Form of the rows of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SqlFormat {
+    /// Aligned text.
+    Table,
+    /// One array of objects, one row a line.
+    Json,
+    /// Comma-separated with a header line.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+}

@@ -1,0 +1,16 @@
+//! The demo: 60 days of three believable sources, stored by the same calls as the commands use.
+//!
+//! ```text
+//! topics, rentals, shop  (what a site shows on a day: pure functions of the day)
+//!    -> delivery         (the files a crawler hands over, with everything that goes wrong)
+//!    -> script           (what an owner does with them, told step by step)
+//! ```
+//! DEM-1: the same day gives the same bytes on every machine: own random numbers, no clock.
+//! What does not belong here: any short cut around the library; a demo that cheats shows nothing.
+
+mod delivery;
+mod random;
+mod rentals;
+mod schemas;
+mod shop;
+mod topics;

@@ -1,0 +1,113 @@
+//! Exit codes: the one table from what happened to what the shell sees.
+//!
+//! EXIT-1: every error kind has exactly one code, and every code but 3 is reachable by an error kind
+//! or by a verdict. The table stands in docs/cli.md, too; a test compares.
+
+use lakebed::ErrorKind;
+
+/// What the process ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// 0: done; for `ingest`, also when records went into quarantine or everything was there already.
+    Done,
+    /// 1: the answer is no: data does not fit, a date is sealed, a number is taken, findings, differences.
+    No,
+    /// 2: the command line, the configuration or a name is wrong.
+    Usage,
+    /// 3: what was asked could not be evaluated for lack of material.
+    NotEvaluated,
+    /// 4: a disk, a file, stored bytes or this program failed.
+    Failed,
+}
+
+impl Exit {
+    /// Every code, in order.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Done,
+        Self::No,
+        Self::Usage,
+        Self::NotEvaluated,
+        Self::Failed,
+    ];
+
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Usage => 2,
+            Self::NotEvaluated => 3,
+            Self::Failed => 4,
+        }
+    }
+
+    /// One line for the reference.
+    #[cfg(test)]
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => {
+                "done; records in quarantine and inputs that are there already are done, too"
+            }
+            Self::No => {
+                "the answer is no: data that does not fit, a sealed date, a taken number, findings, differences"
+            }
+            Self::Usage => "the command line, the configuration, a schema file or a name is wrong",
+            Self::NotEvaluated => "could not be evaluated for lack of material",
+            Self::Failed => {
+                "operational failure: disk, damaged input or stored bytes, a limit, a fault of the program"
+            }
+        }
+    }
+
+    /// The code of an error.
+    pub(crate) const fn of_error(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::InvalidInput | ErrorKind::NotFound => Self::Usage,
+            ErrorKind::AlreadyExists | ErrorKind::Conflict | ErrorKind::PreconditionFailed => {
+                Self::No
+            }
+            ErrorKind::Unavailable
+            | ErrorKind::CorruptData
+            | ErrorKind::LimitExceeded
+            | ErrorKind::Internal => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_as_documented() {
+        let expected = [
+            (ErrorKind::InvalidInput, 2),
+            (ErrorKind::NotFound, 2),
+            (ErrorKind::AlreadyExists, 1),
+            (ErrorKind::Conflict, 1),
+            (ErrorKind::PreconditionFailed, 1),
+            (ErrorKind::Unavailable, 4),
+            (ErrorKind::CorruptData, 4),
+            (ErrorKind::LimitExceeded, 4),
+            (ErrorKind::Internal, 4),
+        ];
+        assert_eq!(expected.map(|(kind, _)| kind), ErrorKind::ALL);
+        for (kind, code) in expected {
+            assert_eq!(Exit::of_error(kind).code(), code, "{kind:?}");
+            assert_ne!(Exit::of_error(kind), Exit::Done, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn codes_count_from_zero() {
+        let codes: Vec<u8> = Exit::ALL.into_iter().map(Exit::code).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4]);
+    }
+}

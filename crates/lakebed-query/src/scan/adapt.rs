@@ -1,0 +1,187 @@
+//! Expressions over the table's columns become expressions over a file's columns, by field id.
+//!
+//! A column the file lacks becomes a typed NULL; one of another type is cast (scalars) or aligned
+//! (nested types). A file whose columns carry no ids at all is refused: reading it by name could
+//! silently mix up renamed columns.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{ScalarValue, exec_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
+
+use super::align::{align, can_align};
+use super::columns::{TableColumns, field_id, plain_type};
+
+/// Makes the adapter of each file.
+#[derive(Debug)]
+pub(crate) struct ByFieldId {
+    columns: Arc<TableColumns>,
+}
+
+impl ByFieldId {
+    /// Adapts to the columns of a table.
+    pub(crate) fn new(columns: Arc<TableColumns>) -> Self {
+        Self { columns }
+    }
+}
+
+impl PhysicalExprAdapterFactory for ByFieldId {
+    fn create(
+        &self,
+        _logical: SchemaRef,
+        physical: SchemaRef,
+    ) -> Result<Arc<dyn PhysicalExprAdapter>> {
+        let by_id: BTreeMap<u32, usize> = physical
+            .fields()
+            .iter()
+            .enumerate()
+            .filter_map(|(i, f)| Some((field_id(f)?, i)))
+            .collect();
+        if by_id.is_empty() {
+            return Err(DataFusionError::External(Box::new(
+                lakebed::Error::corrupt("the file's columns carry no field ids")
+                    .hint("it was not written by this lake; ingest it as input instead"),
+            )));
+        }
+        let mut columns = BTreeMap::new();
+        for column in &self.columns.fields {
+            let read = match by_id.get(&column.id) {
+                None => missing(column.field.data_type())?,
+                Some(&i) => read_column(&physical, i, &column.with_ids)?,
+            };
+            columns.insert(column.field.name().clone(), read);
+        }
+        Ok(Arc::new(FileAdapter { columns }))
+    }
+}
+
+fn missing(data_type: &DataType) -> Result<Arc<dyn PhysicalExpr>> {
+    Ok(Arc::new(Literal::new(ScalarValue::try_new_null(data_type)?)))
+}
+
+fn read_column(
+    physical: &Schema,
+    index: usize,
+    target: &FieldRef,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let field = physical.field(index);
+    let (from, to) = (field.data_type(), plain_type(target.data_type()));
+    let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
+    if *from == to {
+        return Ok(column);
+    }
+    if !can_align(from, target.data_type()) {
+        return exec_err!(
+            "the file's column `{}` is {from}, which cannot be read as {to}",
+            field.name()
+        );
+    }
+    if to.is_nested() {
+        return Ok(Arc::new(AlignExpr {
+            input: column,
+            target: Arc::clone(target),
+        }));
+    }
+    Ok(Arc::new(CastExpr::new(column, to, None)))
+}
+
+/// Rewrites expressions for one file: column name of the table -> how the file yields it.
+#[derive(Debug)]
+struct FileAdapter {
+    columns: BTreeMap<String, Arc<dyn PhysicalExpr>>,
+}
+
+impl PhysicalExprAdapter for FileAdapter {
+    fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        // Leaves are replaced last and never looked at again, so a file column that bears the name
+        // of another table column is not rewritten twice.
+        expr.transform_up(|expr| {
+            let Some(column) = expr.downcast_ref::<Column>() else {
+                return Ok(Transformed::no(expr));
+            };
+            match self.columns.get(column.name()) {
+                Some(read) => Ok(Transformed::yes(Arc::clone(read))),
+                None => exec_err!("`{}` is not a column of the table", column.name()),
+            }
+        })
+        .data()
+    }
+}
+
+/// A nested column of a file in the form of the table's column.
+#[derive(Debug, Clone)]
+struct AlignExpr {
+    input: Arc<dyn PhysicalExpr>,
+    /// Name and type of the table's column, with field ids.
+    target: FieldRef,
+}
+
+impl PartialEq for AlignExpr {
+    fn eq(&self, other: &Self) -> bool {
+        self.input.eq(&other.input) && self.target == other.target
+    }
+}
+
+impl Eq for AlignExpr {}
+
+impl Hash for AlignExpr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.input.hash(state);
+        self.target.hash(state);
+    }
+}
+
+impl fmt::Display for AlignExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "by_field_id({})", self.input)
+    }
+}
+
+impl PhysicalExpr for AlignExpr {
+    fn data_type(&self, _input_schema: &Schema) -> Result<DataType> {
+        Ok(plain_type(self.target.data_type()))
+    }
+
+    fn nullable(&self, _input_schema: &Schema) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let array = self.input.evaluate(batch)?.into_array(batch.num_rows())?;
+        Ok(ColumnarValue::Array(align(
+            &array,
+            self.target.data_type(),
+        )?))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        let Ok([input]) = <[_; 1]>::try_from(children) else {
+            return exec_err!("by_field_id takes one argument");
+        };
+        Ok(Arc::new(Self {
+            input,
+            target: Arc::clone(&self.target),
+        }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.input.fmt_sql(f)
+    }
+}

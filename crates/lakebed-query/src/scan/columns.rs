@@ -1,0 +1,354 @@
+//! The columns of a dataset over all its schema versions, merged by field id.
+//!
+//! Order: `source`, `dt`, `schema_version`, the newest version's fields in their order, then fields
+//! that only older versions have (newer of them first), then `_extra`. `_commit` and `_file` come
+//! last, in queries that name one of them. Where two ids share a name, the newer field keeps it and
+//! the older one is called `<name>__v<N>`, N being the last version that had it; the same holds for
+//! members of structs.
+//!
+//! Every field is known in two forms: with ids in its metadata, at every depth, for matching files;
+//! and without any metadata, as SQL sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use lakebed::spec::{
+    EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, SOURCE_COLUMN, SOURCE_FIELD_ID, SchemaSpec,
+    arrow_schema,
+};
+
+/// The column of business dates.
+pub(crate) const DT_COLUMN: &str = "dt";
+/// The column of schema version numbers.
+pub(crate) const VERSION_COLUMN: &str = "schema_version";
+/// The column of commit ids, on demand.
+pub(crate) const COMMIT_COLUMN: &str = "_commit";
+/// The column of file paths, on demand.
+pub(crate) const FILE_COLUMN: &str = "_file";
+
+/// The columns that every file of a partition shares, in order.
+pub(crate) const PARTITION_COLUMNS: [&str; 3] = [SOURCE_COLUMN, DT_COLUMN, VERSION_COLUMN];
+
+/// A column that files hold.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldColumn {
+    /// Its field id.
+    pub(crate) id: u32,
+    /// Name and type as SQL sees them.
+    pub(crate) field: FieldRef,
+    /// The same type with field ids at every depth.
+    pub(crate) with_ids: FieldRef,
+}
+
+/// All columns of a table.
+#[derive(Debug)]
+pub(crate) struct TableColumns {
+    /// Columns that files hold, in order; `_extra` is the last.
+    pub(crate) fields: Vec<FieldColumn>,
+    /// The schema as SQL sees it.
+    pub(crate) schema: SchemaRef,
+    /// Every published version by number.
+    pub(crate) versions: BTreeMap<u32, SchemaSpec>,
+    with_origin: bool,
+}
+
+/// The field id in a column's metadata; `None` where the file carries none.
+pub(crate) fn field_id(field: &Field) -> Option<u32> {
+    field.metadata().get(FIELD_ID_KEY)?.parse().ok()
+}
+
+/// The type without any metadata.
+pub(crate) fn plain_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| plain(f)).collect()),
+        DataType::List(item) => DataType::List(plain(item)),
+        DataType::Map(entries, sorted) => DataType::Map(plain(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// The field without any metadata.
+pub(crate) fn plain(field: &Field) -> FieldRef {
+    Arc::new(Field::new(
+        field.name(),
+        plain_type(field.data_type()),
+        field.is_nullable(),
+    ))
+}
+
+fn free_name(taken: &BTreeSet<String>, name: &str, version: u32) -> String {
+    if !taken.contains(name) {
+        return name.to_owned();
+    }
+    let mut candidate = format!("{name}__v{version}");
+    while taken.contains(&candidate) {
+        candidate.push('_');
+    }
+    candidate
+}
+
+/// `newer` with every struct member that only `older` (of version `version`) has.
+fn merge_types(newer: &DataType, older: &DataType, version: u32) -> DataType {
+    match (newer, older) {
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            let mut members: Vec<FieldRef> = a.iter().cloned().collect();
+            merge_fields(&mut members, b, version, &[]);
+            DataType::Struct(Fields::from(members))
+        }
+        (DataType::List(a), DataType::List(b)) => DataType::List(merge_field(a, b, version)),
+        (DataType::Map(a, sorted), DataType::Map(b, _)) => {
+            DataType::Map(merge_field(a, b, version), *sorted)
+        }
+        (newer, _) => newer.clone(),
+    }
+}
+
+fn merge_field(newer: &Field, older: &Field, version: u32) -> FieldRef {
+    let merged = merge_types(newer.data_type(), older.data_type(), version);
+    Arc::new(newer.clone().with_data_type(merged))
+}
+
+fn merge_fields(into: &mut Vec<FieldRef>, older: &Fields, version: u32, reserved: &[&str]) {
+    let mut taken: BTreeSet<String> = into.iter().map(|f| f.name().clone()).collect();
+    taken.extend(reserved.iter().map(|&n| n.to_owned()));
+    for field in older {
+        let id = field_id(field);
+        match into.iter_mut().find(|f| id.is_some() && field_id(f) == id) {
+            Some(known) => *known = merge_field(known, field, version),
+            None => {
+                let name = free_name(&taken, field.name(), version);
+                taken.insert(name.clone());
+                into.push(Arc::new(field.as_ref().clone().with_name(name)));
+            }
+        }
+    }
+}
+
+impl TableColumns {
+    /// The columns over `versions`; with `_commit` and `_file` where `with_origin`.
+    pub(crate) fn new(versions: BTreeMap<u32, SchemaSpec>, with_origin: bool) -> Self {
+        let reserved = [
+            SOURCE_COLUMN,
+            DT_COLUMN,
+            VERSION_COLUMN,
+            EXTRA_COLUMN,
+            COMMIT_COLUMN,
+            FILE_COLUMN,
+        ];
+        let mut merged: Vec<FieldRef> = Vec::new();
+        let mut extra = None;
+        for (version, spec) in versions.iter().rev() {
+            let columns = arrow_schema(&spec.fields);
+            let declared: Fields = columns
+                .fields()
+                .iter()
+                .filter(|f| !matches!(field_id(f), Some(SOURCE_FIELD_ID | EXTRA_FIELD_ID)))
+                .cloned()
+                .collect();
+            extra = extra.or_else(|| {
+                columns
+                    .fields()
+                    .iter()
+                    .find(|f| field_id(f) == Some(EXTRA_FIELD_ID))
+                    .cloned()
+            });
+            merge_fields(&mut merged, &declared, *version, &reserved);
+        }
+        merged.extend(extra);
+        let fields: Vec<FieldColumn> = merged
+            .into_iter()
+            .filter_map(|with_ids| {
+                Some(FieldColumn {
+                    id: field_id(&with_ids)?,
+                    field: plain(&with_ids),
+                    with_ids,
+                })
+            })
+            .collect();
+        let mut all: Vec<FieldRef> = partition_fields(false).to_vec();
+        all.extend(fields.iter().map(|c| Arc::clone(&c.field)));
+        if with_origin {
+            all.extend(origin_fields());
+        }
+        Self {
+            fields,
+            schema: Arc::new(Schema::new(all)),
+            versions,
+            with_origin,
+        }
+    }
+
+    /// Whether `_commit` and `_file` are among the columns.
+    pub(crate) fn with_origin(&self) -> bool {
+        self.with_origin
+    }
+
+    /// The columns that files hold, as SQL sees them.
+    pub(crate) fn file_schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(
+            self.fields
+                .iter()
+                .map(|c| Arc::clone(&c.field))
+                .collect::<Fields>(),
+        ))
+    }
+
+    /// The constant columns of a file, in the order the scan appends them.
+    pub(crate) fn constant_fields(&self) -> Vec<FieldRef> {
+        partition_fields(self.with_origin)
+    }
+
+    /// The position within (file columns, constant columns) of a position in [`Self::schema`].
+    pub(crate) fn scan_index(&self, index: usize) -> usize {
+        let (constants, fields) = (PARTITION_COLUMNS.len(), self.fields.len());
+        if index < constants {
+            fields + index
+        } else if index < constants + fields {
+            index - constants
+        } else {
+            index
+        }
+    }
+
+    /// The file column at a position in [`Self::schema`]; `None` for a constant column.
+    pub(crate) fn field_at(&self, index: usize) -> Option<&FieldColumn> {
+        self.fields.get(index.checked_sub(PARTITION_COLUMNS.len())?)
+    }
+
+    /// The file column of that name.
+    pub(crate) fn field_named(&self, name: &str) -> Option<&FieldColumn> {
+        self.fields.iter().find(|c| c.field.name() == name)
+    }
+}
+
+fn origin_fields() -> [FieldRef; 2] {
+    [COMMIT_COLUMN, FILE_COLUMN].map(|n| Arc::new(Field::new(n, DataType::Utf8, false)))
+}
+
+fn partition_fields(with_origin: bool) -> Vec<FieldRef> {
+    let mut fields = vec![
+        Arc::new(Field::new(SOURCE_COLUMN, DataType::Utf8, false)),
+        Arc::new(Field::new(DT_COLUMN, DataType::Date32, false)),
+        Arc::new(Field::new(VERSION_COLUMN, DataType::Int64, false)),
+    ];
+    if with_origin {
+        fields.extend(origin_fields());
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lakebed::spec::FieldSpec;
+
+    fn field(id: u32, name: &str, kind: &str) -> FieldSpec {
+        FieldSpec::new(id, name, kind.parse().unwrap())
+    }
+
+    fn version(number: u32, fields: Vec<FieldSpec>) -> (u32, SchemaSpec) {
+        let spec = SchemaSpec {
+            dataset: "clean/w".parse().unwrap(),
+            version: number,
+            note: None,
+            base: None,
+            removed: Vec::new(),
+            input: lakebed::spec::ReadSpec::default(),
+            fields,
+        };
+        (number, spec)
+    }
+
+    fn names(columns: &TableColumns) -> Vec<&str> {
+        columns
+            .schema
+            .fields()
+            .iter()
+            .map(|f| f.name().as_str())
+            .collect()
+    }
+
+    #[test]
+    fn the_newest_version_leads_and_names_never_clash() {
+        let versions = BTreeMap::from([
+            version(
+                1,
+                vec![
+                    field(1, "標題", "string"),
+                    field(2, "hot", "int"),
+                    field(3, "gone", "int"),
+                ],
+            ),
+            version(2, vec![field(2, "heat", "int"), field(4, "hot", "float")]),
+            version(
+                3,
+                vec![
+                    field(4, "hot", "float"),
+                    field(2, "heat", "int"),
+                    field(9, "dt", "string"),
+                ],
+            ),
+        ]);
+        let columns = TableColumns::new(versions, true);
+        assert_eq!(
+            names(&columns),
+            [
+                "source",
+                "dt",
+                "schema_version",
+                "hot",
+                "heat",
+                "dt__v3",
+                "標題",
+                "gone",
+                "_extra",
+                "_commit",
+                "_file"
+            ]
+        );
+        assert_eq!(columns.scan_index(0), columns.fields.len());
+        assert_eq!(columns.scan_index(3), 0);
+        assert_eq!(columns.field_at(4).unwrap().id, 2);
+        assert_eq!(columns.scan_index(9), 9);
+    }
+
+    #[test]
+    fn an_older_field_of_the_same_name_is_marked_by_its_version() {
+        let versions = BTreeMap::from([
+            version(1, vec![field(1, "a", "bytes")]),
+            version(2, vec![field(2, "a", "int")]),
+        ]);
+        let columns = TableColumns::new(versions, false);
+        assert_eq!(names(&columns)[3..5], ["a", "a__v1"]);
+    }
+
+    #[test]
+    fn struct_members_are_merged_by_id_at_every_depth() {
+        let nested = |members: Vec<FieldSpec>| {
+            let mut f = field(1, "who", "list<struct>");
+            f.fields = members;
+            vec![f]
+        };
+        let versions = BTreeMap::from([
+            version(
+                1,
+                nested(vec![field(2, "nick", "string"), field(3, "age", "int")]),
+            ),
+            version(
+                2,
+                nested(vec![field(4, "nick", "int"), field(3, "years", "int")]),
+            ),
+        ]);
+        let columns = TableColumns::new(versions, false);
+        let DataType::List(item) = columns.fields[0].field.data_type() else {
+            panic!()
+        };
+        let DataType::Struct(members) = item.data_type() else {
+            panic!()
+        };
+        let got: Vec<_> = members.iter().map(|f| f.name().as_str()).collect();
+        assert_eq!(got, ["nick", "years", "nick__v1"]);
+        assert!(members.iter().all(|f| f.metadata().is_empty()));
+    }
+}

@@ -1,0 +1,23 @@
+//! One dataset as a table: its columns over all schema versions, and the plan that reads its files.
+//!
+//! ```text
+//! catalog rows -> columns (merge by field id) -> prune (which files) -> source (DataSourceExec)
+//!                 adapt + align (a file's columns become the table's) <- reader (bytes, stage folder)
+//! ```
+//!
+//! QRY-1: a file that may hold a matching row is in the plan; no file is found by listing.
+//! QRY-2: a column of a file is found by its field id, never by its name.
+//! QRY-3: a number answered from the catalog is marked exact only where it equals what reading gives.
+
+mod adapt;
+mod align;
+mod bounds;
+mod columns;
+mod prune;
+mod reader;
+mod source;
+mod table;
+
+pub(crate) use reader::ReadLog;
+pub(crate) use source::LakeSource;
+pub(crate) use table::{LakeTable, ScanNote, ScanTrace, TableInput};

@@ -1,0 +1,209 @@
+//! The bytes of data files, read through the lake's store.
+//!
+//! A file that is committed but not yet moved to its place still lies in the stage folder of its
+//! attempt, at the same path below it: only when the place is empty is it looked for there. Every
+//! failure names its file, and [`ReadLog`] knows which files were opened, so that a damaged page
+//! found later can be traced to one.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{ParquetFileMetrics, ParquetFileReaderFactory};
+use datafusion::error::DataFusionError;
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::errors::{ParquetError, Result};
+use datafusion::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lakebed::name::{AttemptId, ContentHash};
+use lakebed::store::{Store, StorePath, stage_dir};
+use lakebed::{Error, ErrorKind};
+use object_store::{OBJECT_STORE_COALESCE_DEFAULT, coalesce_ranges};
+
+/// What the reader must know of a file beyond path and size.
+#[derive(Debug, Clone)]
+pub(crate) struct FileOrigin {
+    /// Where it lies.
+    pub(crate) path: StorePath,
+    /// The attempt in whose stage folder it may still lie.
+    pub(crate) attempt: Option<AttemptId>,
+    /// BLAKE3 of its bytes.
+    pub(crate) blake3: ContentHash,
+}
+
+/// The data files that a query opened.
+#[derive(Debug, Default)]
+pub(crate) struct ReadLog {
+    opened: Mutex<Vec<FileOrigin>>,
+}
+
+impl ReadLog {
+    fn add(&self, file: &FileOrigin) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if !opened.iter().any(|f| f.path == file.path) {
+            opened.push(file.clone());
+        }
+    }
+
+    /// The opened files whose bytes are not those the catalog knows; reads them whole.
+    pub(crate) async fn find_damaged(&self, store: &dyn Store) -> Vec<StorePath> {
+        let opened = self
+            .opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let mut damaged = Vec::new();
+        for file in opened {
+            let mut bytes = store.find(&file.path).await.ok().flatten();
+            if let (None, Some(attempt)) = (&bytes, &file.attempt) {
+                let staged = stage_dir(attempt).join(&file.path);
+                bytes = store.find(&staged).await.ok().flatten();
+            }
+            if bytes.is_none_or(|b| ContentHash::of(&b) != file.blake3) {
+                damaged.push(file.path);
+            }
+        }
+        damaged
+    }
+}
+
+/// Makes a reader for each planned file.
+#[derive(Debug)]
+pub(crate) struct LakeReaderFactory {
+    store: Arc<dyn Store>,
+    log: Arc<ReadLog>,
+}
+
+impl LakeReaderFactory {
+    /// Reads from `store` and writes down in `log` what is opened.
+    pub(crate) fn new(store: Arc<dyn Store>, log: Arc<ReadLog>) -> Self {
+        Self { store, log }
+    }
+}
+
+impl ParquetFileReaderFactory for LakeReaderFactory {
+    fn create_reader(
+        &self,
+        partition_index: usize,
+        file: PartitionedFile,
+        metadata_size_hint: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> datafusion::error::Result<Box<dyn AsyncFileReader + Send>> {
+        let Some(origin) = file.extension::<FileOrigin>() else {
+            return Err(DataFusionError::External(Box::new(Error::internal(
+                "a planned file does not say where it lies",
+            ))));
+        };
+        Ok(Box::new(LakeReader {
+            store: Arc::clone(&self.store),
+            log: Arc::clone(&self.log),
+            origin: origin.clone(),
+            size_bytes: file.object_meta.size,
+            hint_bytes: metadata_size_hint,
+            metrics: ParquetFileMetrics::new(partition_index, origin.path.as_str(), metrics),
+        }))
+    }
+}
+
+struct LakeReader {
+    store: Arc<dyn Store>,
+    log: Arc<ReadLog>,
+    origin: FileOrigin,
+    size_bytes: u64,
+    hint_bytes: Option<usize>,
+    metrics: ParquetFileMetrics,
+}
+
+fn external(error: Error) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}
+
+impl LakeReader {
+    async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.log.add(&self.origin);
+        let length = usize::try_from(range.end.saturating_sub(range.start))
+            .map_err(|e| external(Error::limit("read a range of a data file").caused_by(e)))?;
+        let path = &self.origin.path;
+        let mut read = self.store.read_range(path, range.start, length).await;
+        if let (Err(e), Some(attempt)) = (&read, &self.origin.attempt)
+            && e.kind() == ErrorKind::NotFound
+        {
+            let staged = stage_dir(attempt).join(path);
+            read = self.store.read_range(&staged, range.start, length).await;
+            if read.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+                // It may have been moved between the two looks.
+                read = self.store.read_range(path, range.start, length).await;
+            }
+        }
+        let bytes = read.map_err(|e| external(self.name(e)))?;
+        if bytes.len() < length {
+            return Err(external(
+                Error::corrupt("read a data file: it is shorter than the catalog says")
+                    .with("file", path)
+                    .with("expected_bytes", self.size_bytes)
+                    .hint("`lakebed audit --deep` tells which files differ from the log"),
+            ));
+        }
+        self.metrics.bytes_scanned.add(length);
+        Ok(bytes)
+    }
+
+    fn name(&self, e: Error) -> Error {
+        if e.kind() != ErrorKind::NotFound {
+            return e;
+        }
+        Error::corrupt("read a data file: the catalog knows it, but it is not in the lake")
+            .with("file", &self.origin.path)
+            .hint("`lakebed audit` tells what is missing and what repair would do")
+            .caused_by(e)
+    }
+}
+
+impl AsyncFileReader for LakeReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
+        async move { self.read(range).await }.boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
+        async move {
+            let this = &*self;
+            coalesce_ranges(
+                &ranges,
+                |range| this.read(range),
+                OBJECT_STORE_COALESCE_DEFAULT,
+            )
+            .await
+        }
+        .boxed()
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
+        async move {
+            let (size, path) = (self.size_bytes, self.origin.path.clone());
+            let mut reader = ParquetMetaDataReader::new().with_prefetch_hint(self.hint_bytes);
+            if let Some(options) = options {
+                reader = reader
+                    .with_column_index_policy(options.column_index_policy())
+                    .with_offset_index_policy(options.offset_index_policy());
+            }
+            match reader.load_and_finish(self, size).await {
+                Ok(metadata) => Ok(Arc::new(metadata)),
+                Err(e @ ParquetError::External(_)) => Err(e),
+                Err(e) => Err(external(
+                    Error::corrupt(format!("read the footer of a data file: {e}"))
+                        .with("file", path)
+                        .hint("`lakebed audit --deep` tells which files differ from the log")
+                        .caused_by(e),
+                )),
+            }
+        }
+        .boxed()
+    }
+}

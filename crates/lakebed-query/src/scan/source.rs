@@ -1,0 +1,216 @@
+//! The Parquet source of a table scan: says what was planned, and keeps filters on nested columns.
+//!
+//! DataFusion decides from the table's schema that a filter on a struct member can be evaluated
+//! inside the Parquet reader, but drops it where the file's struct has another shape. So a filter
+//! that names a nested column stays above the scan.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileOpener, FileScanConfig, FileSource,
+};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
+use object_store::ObjectStore;
+
+/// What a scan was planned over.
+#[derive(Debug, Clone)]
+pub(crate) struct PlannedFiles {
+    /// The table as written in SQL.
+    pub(crate) table: String,
+    /// Files the catalog was asked about.
+    pub(crate) considered: u64,
+    /// Files in the plan.
+    pub(crate) read: u64,
+    /// Bytes of the files in the plan.
+    pub(crate) bytes: u64,
+}
+
+impl fmt::Display for PlannedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "files_considered={} files_read={} bytes={}",
+            self.considered, self.read, self.bytes
+        )
+    }
+}
+
+/// A Parquet source with what it was planned over.
+#[derive(Clone)]
+pub(crate) struct LakeSource {
+    inner: Arc<dyn FileSource>,
+    planned: Arc<PlannedFiles>,
+}
+
+impl LakeSource {
+    /// Wraps the Parquet source.
+    pub(crate) fn new(inner: Arc<dyn FileSource>, planned: PlannedFiles) -> Self {
+        Self {
+            inner,
+            planned: Arc::new(planned),
+        }
+    }
+
+    /// What it was planned over.
+    pub(crate) fn planned(&self) -> &PlannedFiles {
+        &self.planned
+    }
+
+    fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        Arc::new(Self {
+            inner,
+            planned: Arc::clone(&self.planned),
+        })
+    }
+
+    fn names_nested_column(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let schema = self.inner.table_schema().table_schema();
+        collect_columns(filter).iter().any(|column| {
+            schema
+                .field_with_name(column.name())
+                .map_or(true, |f| f.data_type().is_nested())
+        })
+    }
+}
+
+impl FileSource for LakeSource {
+    fn create_file_opener(
+        &self,
+        object_store: Arc<dyn ObjectStore>,
+        base_config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        self.inner
+            .create_file_opener(object_store, base_config, partition)
+    }
+
+    fn create_morselizer(
+        &self,
+        object_store: Arc<dyn ObjectStore>,
+        base_config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn datafusion_datasource::morsel::Morselizer>> {
+        self.inner
+            .create_morselizer(object_store, base_config, partition)
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        self.inner.table_schema()
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        self.wrap(self.inner.with_batch_size(batch_size))
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.inner.filter()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        self.inner.projection()
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        self.inner.metrics()
+    }
+
+    fn file_type(&self) -> &str {
+        self.inner.file_type()
+    }
+
+    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, ", {}", self.planned)?;
+            }
+            DisplayFormatType::TreeRender => {
+                writeln!(f, "files_considered={}", self.planned.considered)?;
+                writeln!(f, "files_read={}", self.planned.read)?;
+            }
+        }
+        self.inner.fmt_extra(t, f)
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let kept: Vec<bool> = filters
+            .iter()
+            .map(|f| self.names_nested_column(f))
+            .collect();
+        let offered = filters
+            .into_iter()
+            .zip(&kept)
+            .filter(|(_, kept)| !**kept)
+            .map(|(f, _)| f)
+            .collect();
+        let inner = self.inner.try_pushdown_filters(offered, config)?;
+        let mut answers = inner.filters.into_iter();
+        let filters = kept
+            .iter()
+            .map(|kept| match kept {
+                true => PushedDown::No,
+                false => answers.next().unwrap_or(PushedDown::No),
+            })
+            .collect();
+        Ok(FilterPushdownPropagation {
+            filters,
+            updated_node: inner.updated_node.map(|n| self.wrap(n)),
+        })
+    }
+
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+        eq_properties: &EquivalenceProperties,
+    ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
+        Ok(
+            match self.inner.try_pushdown_sort(order, eq_properties)? {
+                SortOrderPushdownResult::Exact { inner } => SortOrderPushdownResult::Exact {
+                    inner: self.wrap(inner),
+                },
+                SortOrderPushdownResult::Inexact { inner } => SortOrderPushdownResult::Inexact {
+                    inner: self.wrap(inner),
+                },
+                SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
+            },
+        )
+    }
+
+    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        self.inner.reorder_files(files)
+    }
+
+    fn try_pushdown_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn FileSource>>> {
+        let pushed = self.inner.try_pushdown_projection(projection)?;
+        Ok(pushed.map(|inner| self.wrap(inner)))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.inner.apply_expressions(f)
+    }
+}
+
+/// Files in as many groups as there are workers, in order.
+pub(crate) fn group_files(files: Vec<PartitionedFile>, workers: usize) -> Vec<FileGroup> {
+    FileGroup::new(files).split_files(workers.max(1))
+}

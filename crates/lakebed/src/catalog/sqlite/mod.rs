@@ -1,0 +1,22 @@
+//! The catalog in a SQLite file, which several processes may use at once.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `open` | opens the file, refuses foreign ones, runs the migrations |
+//! | `apply` | applies a record in one immediate transaction (CAT-2) |
+//! | `read` | filtered reads, each one indexed query |
+//! | `meta` | the trait: the bound lake, positions, schemas, sources, reads by day, clearing |
+//! | `dump` | the canonical dump |
+//! | `row` | between SQL values and row types; errors of the database |
+//!
+//! Journal mode WAL with `synchronous=FULL`: an acknowledged commit survives a power failure, and
+//! readers never wait for a writer. The file must lie on a local disk, never on NFS.
+
+mod apply;
+mod dump;
+mod meta;
+mod open;
+mod read;
+mod row;
+
+pub use open::SqliteCatalog;

@@ -1,0 +1,319 @@
+//! The project folder, which a team keeps in git.
+//!
+//! ```text
+//! lakebed.toml                                settings of the team; marks the folder
+//! lakebed.local.toml                          settings of this machine, git-ignored
+//! sources/<source>/source.toml
+//! sources/<source>/schemas/<dataset>/v1.toml
+//! catalog.db, queue.db, lake/                 git-ignored; elsewhere where lakebed.toml says so
+//! ```
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::config::{Layers, Settings};
+use crate::error::{Error, Result};
+use crate::name::{DatasetName, DatasetRef, SourceName};
+use crate::time::time_zone;
+
+/// Name of the file that marks a project.
+pub const PROJECT_FILE: &str = "lakebed.toml";
+/// Name of the git-ignored settings of one machine.
+pub const LOCAL_FILE: &str = "lakebed.local.toml";
+
+/// What `.gitignore` must hold; `lake/` is the default place of the lake.
+const IGNORED: [&str; 4] = [
+    "/lakebed.local.toml",
+    "/catalog.db*",
+    "/queue.db*",
+    "/lake/",
+];
+
+const LOCAL_TEXT: &str = "\
+# Settings of this machine alone; git-ignored, never copied into the lake. Same keys as lakebed.toml.
+# user = \"me\"
+# [ingest]
+# threads = 2
+# [secrets]                 # masked wherever settings are shown
+# proxy = \"http://...\"
+";
+
+/// An opened project folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+}
+
+/// What [`Project::init`] did to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitStep {
+    /// Written by this call.
+    Written,
+    /// There already, as it must be or as the user made it.
+    Kept,
+}
+
+/// What [`Project::init`] made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitOutcome {
+    /// The project.
+    pub project: Project,
+    /// Its zone.
+    pub time_zone: String,
+    /// Whether nobody chose that zone.
+    pub is_default_zone: bool,
+    /// Its files, and what was done to them.
+    pub steps: Vec<(PathBuf, InitStep)>,
+}
+
+impl Project {
+    /// The project at `root`; a folder without `lakebed.toml` is refused.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
+        let root = root.into();
+        if root.join(PROJECT_FILE).is_file() {
+            return Ok(Self { root });
+        }
+        Err(Error::not_found(format!(
+            "there is no project in `{}`: `{PROJECT_FILE}` is missing",
+            root.display()
+        ))
+        .hint("`lakebed init DIR` makes one"))
+    }
+
+    /// The project that `start` lies in: the nearest folder upwards with a `lakebed.toml`.
+    pub fn find(start: &Path) -> Result<Self> {
+        let absolute = std::path::absolute(start)
+            .map_err(|e| Error::io("find the folder", start.display(), e))?;
+        let found = absolute
+            .ancestors()
+            .find(|d| d.join(PROJECT_FILE).is_file());
+        found
+            .map(|root| Self {
+                root: root.to_owned(),
+            })
+            .ok_or_else(|| {
+                Error::not_found(format!(
+                    "there is no project in `{}` or any folder above it",
+                    absolute.display()
+                ))
+                .hint("`lakebed init` makes one here; `--project DIR` names one elsewhere")
+            })
+    }
+
+    /// Makes a project in `root`, or completes one; what is there is never overwritten.
+    ///
+    /// Without a zone an existing project keeps its own, and a new one gets UTC. A project that
+    /// says another zone is a `PreconditionFailed` error.
+    pub fn init(root: impl Into<PathBuf>, zone: Option<&str>) -> Result<InitOutcome> {
+        if let Some(zone) = zone {
+            time_zone(zone)?;
+        }
+        let project = Self { root: root.into() };
+        let main = project.root.join(PROJECT_FILE);
+        let existing = project.existing_zone(&main, zone)?;
+        let is_default_zone = existing.is_none() && zone.is_none();
+        let zone = existing
+            .or(zone.map(str::to_owned))
+            .unwrap_or_else(|| "UTC".to_owned());
+        let sources = project.sources_dir();
+        fs::create_dir_all(&sources)
+            .map_err(|e| Error::io("create the folder", sources.display(), e))?;
+        let local = project.root.join(LOCAL_FILE);
+        let ignore = project.root.join(".gitignore");
+        // The marker comes last: a folder that is a project is a whole one.
+        let steps = vec![
+            (local.clone(), keep_or_write(&local, LOCAL_TEXT)?),
+            (ignore.clone(), add_ignored(&ignore)?),
+            (main.clone(), keep_or_write(&main, &project_text(&zone))?),
+        ];
+        Ok(InitOutcome {
+            project,
+            time_zone: zone,
+            is_default_zone,
+            steps,
+        })
+    }
+
+    /// The zone of a project that is there already; it must read, and not say another one.
+    fn existing_zone(&self, main: &Path, zone: Option<&str>) -> Result<Option<String>> {
+        if !main.exists() {
+            return Ok(None);
+        }
+        let found = Settings::load(self, &Layers::default())?.time_zone.value;
+        match zone {
+            Some(zone) if zone != found => Err(Error::precondition(format!(
+                "the project says `time_zone` = `{found}`, not `{zone}`"
+            ))
+            .with("file", main.display())
+            .hint("a lake has one zone for ever; leave out `--time-zone`, or take another folder")),
+            Some(_) | None => Ok(Some(found)),
+        }
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `sources/`.
+    #[must_use]
+    pub fn sources_dir(&self) -> PathBuf {
+        self.root.join("sources")
+    }
+
+    /// `sources/<source>/source.toml`.
+    #[must_use]
+    pub fn source_file(&self, source: &SourceName) -> PathBuf {
+        self.sources_dir().join(source.as_str()).join("source.toml")
+    }
+
+    /// `sources/<source>/schemas/<dataset>/`.
+    #[must_use]
+    pub fn schemas_dir(&self, dataset: &DatasetName) -> PathBuf {
+        let name = dataset.as_str();
+        let source = name.split_once('.').map_or(name, |(source, _)| source);
+        self.sources_dir().join(source).join("schemas").join(name)
+    }
+
+    /// `sources/<source>/schemas/<dataset>/v<N>.toml`.
+    #[must_use]
+    pub fn schema_file(&self, dataset: &DatasetRef, version: u32) -> PathBuf {
+        self.schemas_dir(&dataset.dataset)
+            .join(format!("v{version}.toml"))
+    }
+
+    /// Numbers of the version files of a dataset, sorted; published or not.
+    pub fn list_schema_files(&self, dataset: &DatasetRef) -> Result<Vec<u32>> {
+        let folder = self.schemas_dir(&dataset.dataset);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("list the folder", folder.display(), e)),
+        };
+        let mut numbers = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io("list the folder", folder.display(), e))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let digits = name.strip_prefix('v').and_then(|n| n.strip_suffix(".toml"));
+            let number = digits.filter(|d| !d.starts_with(['0', '+']));
+            numbers.extend(number.and_then(|d| d.parse::<u32>().ok()));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The text of a version file and its path for errors.
+    pub fn read_schema_file(
+        &self,
+        dataset: &DatasetRef,
+        version: u32,
+    ) -> Result<(String, PathBuf)> {
+        let path = self.schema_file(dataset, version);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok((text, path)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(Error::not_found(format!(
+                "there is no file for version {version} of `{dataset}`"
+            ))
+            .with("file", path.display())
+            .hint("`lakebed schema infer` or `lakebed schema propose` writes one")),
+            Err(e) => Err(Error::io("read the file", path.display(), e)),
+        }
+    }
+
+    /// Writes a version file that must not exist yet.
+    pub fn write_schema_file(
+        &self,
+        dataset: &DatasetRef,
+        version: u32,
+        text: &str,
+    ) -> Result<PathBuf> {
+        let folder = self.schemas_dir(&dataset.dataset);
+        fs::create_dir_all(&folder)
+            .map_err(|e| Error::io("create the folder", folder.display(), e))?;
+        let path = self.schema_file(dataset, version);
+        write_new(&path, text)?;
+        Ok(path)
+    }
+}
+
+fn project_text(zone: &str) -> String {
+    format!(
+        "# Settings of the project; this folder belongs into git. `lakebed config show --origin` tells\n\
+         # what holds and why: option > environment (LAKEBED_LAKE, ...) > lakebed.local.toml > this file.\n\
+         time_zone = \"{zone}\"     # of business dates; fixed once the lake exists\n\
+         # lake = \"lake\"           # folder, relative to this file\n\
+         # catalog = \"catalog.db\"  # SQLite file, relative to this file; never on a network disk\n\
+         \n\
+         # [ingest]\n\
+         # on_mismatch = \"fail\"    # fail | quarantine | extra\n"
+    )
+}
+
+/// Writes a file that must not exist, whole or not at all.
+pub(crate) fn write_new(path: &Path, text: &str) -> Result<()> {
+    let taken = || {
+        Error::already_exists(format!("the file `{}` is there already", path.display()))
+            .hint("nothing was changed; move it away, or edit it")
+    };
+    if path.exists() {
+        return Err(taken());
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temp = path.with_file_name(name);
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&temp)
+        .and_then(|mut f| f.write_all(text.as_bytes()).and_then(|()| f.sync_all()))
+        .and_then(|()| fs::hard_link(&temp, path));
+    drop(fs::remove_file(&temp));
+    match written {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(taken()),
+        Err(e) => Err(Error::io("write the file", path.display(), e)),
+    }
+}
+
+fn keep_or_write(path: &Path, text: &str) -> Result<InitStep> {
+    if path.exists() {
+        return Ok(InitStep::Kept);
+    }
+    write_new(path, text).map(|()| InitStep::Written)
+}
+
+/// Adds the lines that are missing; whatever else the file says stays.
+fn add_ignored(path: &Path) -> Result<InitStep> {
+    let old = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
+        Err(e) => return Err(Error::io("read the file", path.display(), e)),
+    };
+    let has = |line: &str| {
+        let bare = line.trim_matches('/');
+        old.lines().any(|l| l.trim().trim_matches('/') == bare)
+    };
+    let missing: Vec<&str> = IGNORED.into_iter().filter(|l| !has(l)).collect();
+    if missing.is_empty() {
+        return Ok(InitStep::Kept);
+    }
+    let gap = if old.is_empty() || old.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let added = format!("{gap}{}\n", missing.join("\n"));
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .and_then(|mut f| f.write_all(added.as_bytes()).and_then(|()| f.sync_all()))
+        .map_err(|e| Error::io("write the file", path.display(), e))?;
+    Ok(InitStep::Written)
+}
+
+#[cfg(test)]
+mod tests;

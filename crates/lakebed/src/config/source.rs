@@ -1,0 +1,217 @@
+//! `sources/<source>/source.toml`: what the team says of a source and its datasets.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde::Deserialize;
+
+use crate::config::{Project, parse_toml};
+use crate::error::{Error, Result};
+use crate::name::{DatasetName, DatasetRef, SourceName};
+use crate::spec::DatasetClass;
+use crate::time::time_zone;
+
+/// What may change from one schema version to the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evolution {
+    /// Whatever the rules of evolution allow.
+    #[default]
+    Free,
+    /// Additions alone: new fields, further enum values, notes.
+    AddOnly,
+}
+
+/// The table `[dataset.<name>]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetConfig {
+    /// What its versions may change.
+    #[serde(default)]
+    pub evolution: Evolution,
+    /// Columns that name one object; empty = none declared.
+    #[serde(default)]
+    pub key: Vec<String>,
+    /// Columns whose bounds stand in the log, for pruning.
+    #[serde(default)]
+    pub prune: Vec<String>,
+}
+
+/// A source as its `source.toml` says.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SourceConfig {
+    /// Code name: the folder's.
+    pub name: SourceName,
+    /// What kind of data it delivers.
+    pub class: DatasetClass,
+    /// Title, in any script.
+    pub title: Option<String>,
+    /// Where it is crawled.
+    pub url: Option<String>,
+    /// Names it had before.
+    pub old_names: Vec<SourceName>,
+    /// IANA zone of its business dates; absent = the lake's.
+    pub time_zone: Option<String>,
+    /// Declared datasets; one that is not declared has the defaults.
+    pub datasets: BTreeMap<DatasetName, DatasetConfig>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceFile {
+    class: DatasetClass,
+    title: Option<String>,
+    url: Option<String>,
+    #[serde(default)]
+    old_names: Vec<SourceName>,
+    time_zone: Option<String>,
+    #[serde(default)]
+    dataset: BTreeMap<DatasetName, DatasetConfig>,
+}
+
+impl SourceConfig {
+    /// What is declared of a dataset, or the defaults.
+    #[must_use]
+    pub fn dataset(&self, dataset: &DatasetRef) -> DatasetConfig {
+        self.datasets
+            .get(&dataset.dataset)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Reads the text of a `source.toml`; `file` names it in errors.
+    pub fn parse(name: &SourceName, text: &str, file: &str) -> Result<Self> {
+        let raw: SourceFile = parse_toml(text, file)?;
+        if let Some(zone) = &raw.time_zone {
+            time_zone(zone).map_err(|e| e.with("key", "time_zone").with("file", file))?;
+        }
+        for dataset in raw.dataset.keys() {
+            let of = dataset
+                .as_str()
+                .split_once('.')
+                .map_or(dataset.as_str(), |(s, _)| s);
+            if of != name.as_str() {
+                return Err(
+                    Error::invalid(format!("dataset `{dataset}` does not belong to `{name}`"))
+                        .with("file", file)
+                        .hint(format!(
+                            "a dataset of this source is `{name}`, or `{name}.<part>`, written [dataset.\"{name}.<part>\"]"
+                        )),
+                );
+            }
+        }
+        Ok(Self {
+            name: name.clone(),
+            class: raw.class,
+            title: raw.title,
+            url: raw.url,
+            old_names: raw.old_names,
+            time_zone: raw.time_zone,
+            datasets: raw.dataset,
+        })
+    }
+}
+
+/// A new `source.toml`, with what may be added as comments.
+fn source_text(name: &SourceName, class: DatasetClass, title: Option<&str>) -> String {
+    let title = title.map_or_else(
+        || "# title = \"...\"            # in any script\n".to_owned(),
+        |t| format!("title = {}\n", toml::Value::String(t.to_owned())),
+    );
+    format!(
+        "# log: each day adds observations; snapshot: each day holds the whole; reference: look-up data\n\
+         class = \"{}\"\n\
+         {title}\
+         # url = \"https://...\"\n\
+         # time_zone = \"Asia/Taipei\"  # of its business dates, where not the lake's\n\
+         \n\
+         # [dataset.{name}]\n\
+         # evolution = \"add_only\"     # new versions may only add\n\
+         # key = [\"id\"]               # columns that name one object\n\
+         # prune = [\"published_at\"]   # columns whose bounds speed up queries\n",
+        class.as_str()
+    )
+}
+
+impl Project {
+    /// A source; one without a `source.toml` is a `NotFound` error that names those there are.
+    pub fn load_source(&self, name: &SourceName) -> Result<SourceConfig> {
+        let path = self.source_file(name);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(self.unknown_source(name));
+            }
+            Err(e) => return Err(Error::io("read the file", path.display(), e)),
+        };
+        SourceConfig::parse(name, &text, &path.display().to_string())
+    }
+
+    fn unknown_source(&self, name: &SourceName) -> Error {
+        let names = self.list_source_names().unwrap_or_default();
+        let error = Error::not_found(format!("there is no source `{name}`"))
+            .with("file", self.source_file(name).display());
+        let near = super::nearest(name.as_str(), names.iter().map(SourceName::as_str));
+        let error = match near {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        };
+        error.hint(format!("`lakebed source add {name} --class log` makes one"))
+    }
+
+    /// Names of all folders below `sources/` that hold a `source.toml`, sorted.
+    pub fn list_source_names(&self) -> Result<Vec<SourceName>> {
+        let folder = self.sources_dir();
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("list the folder", folder.display(), e)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io("list the folder", folder.display(), e))?;
+            let file = entry.path().join("source.toml");
+            if !file.is_file() {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            names.push(name.parse::<SourceName>().map_err(|e| {
+                e.with("file", file.display())
+                    .hint("rename the folder; the title may be in any script")
+            })?);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Every source, by name.
+    pub fn list_sources(&self) -> Result<Vec<SourceConfig>> {
+        let names = self.list_source_names()?;
+        names.iter().map(|name| self.load_source(name)).collect()
+    }
+
+    /// Makes `sources/<name>/source.toml` and the schema folder of the dataset of that name.
+    pub fn add_source(
+        &self,
+        name: &SourceName,
+        class: DatasetClass,
+        title: Option<&str>,
+    ) -> Result<SourceConfig> {
+        let text = source_text(name, class, title);
+        let path = self.source_file(name);
+        let source = SourceConfig::parse(name, &text, &path.display().to_string())?;
+        if path.exists() {
+            return Err(
+                Error::already_exists(format!("source `{name}` is there already"))
+                    .with("file", path.display())
+                    .hint("edit that file; nothing was changed"),
+            );
+        }
+        let dataset = name.as_str().parse::<DatasetName>()?;
+        let schemas = self.schemas_dir(&dataset);
+        fs::create_dir_all(&schemas)
+            .map_err(|e| Error::io("create the folder", schemas.display(), e))?;
+        super::project::write_new(&path, &text)?;
+        Ok(source)
+    }
+}

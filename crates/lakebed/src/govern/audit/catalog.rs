@@ -1,0 +1,180 @@
+//! The catalog against the log: where it stands, and whether it says the same.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{Catalog, FileRow, PartitionFilter, PartitionRow};
+use crate::error::Result;
+use crate::govern::audit::collect::View;
+use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
+use crate::log::{DatasetState, Partition};
+use crate::name::DatasetRef;
+use crate::spec::{LogPosition, PartitionKey};
+use crate::store::Lake;
+
+const REBUILD: &str = "the log wins: run `lakebed catalog rebuild`";
+
+pub(super) async fn check(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    view: &View,
+    report: &mut AuditReport,
+) -> Result<()> {
+    if let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) {
+        report.findings.push(Finding {
+            invariant: "CAT-3",
+            severity: Severity::Error,
+            dataset: None,
+            subject: catalog.location(),
+            message: format!(
+                "the catalog belongs to lake `{other}`, this lake is `{}`",
+                lake.id()
+            ),
+            repair: Repair::Manual {
+                advice: "check `lake` and `catalog` in lakebed.toml".into(),
+            },
+        });
+        return Ok(());
+    }
+    let mut positions: BTreeMap<DatasetRef, LogPosition> =
+        catalog.list_positions().await?.into_iter().collect();
+    for (dataset, data) in &view.datasets {
+        let position = positions.remove(dataset).unwrap_or(LogPosition::START);
+        let Some(state) = &data.state else { continue };
+        if position.number < state.position().number {
+            report.findings.push(Finding {
+                invariant: "CAT-3",
+                severity: Severity::Warning,
+                dataset: Some(dataset.clone()),
+                subject: catalog.location(),
+                message: format!(
+                    "stands at record {}, the log at {}",
+                    position.number,
+                    state.position().number
+                ),
+                repair: Repair::SyncCatalog,
+            });
+        } else if position != *state.position() {
+            report.findings.push(Finding {
+                invariant: "CAT-3",
+                severity: Severity::Error,
+                dataset: Some(dataset.clone()),
+                subject: catalog.location(),
+                message: format!(
+                    "stands at record {}, which is not record {} of the log: one of the two comes from a backup",
+                    position.number,
+                    state.position().number
+                ),
+                repair: Repair::Manual { advice: REBUILD.into() },
+            });
+        } else {
+            compare(catalog, state, report).await?;
+        }
+    }
+    for (dataset, position) in positions.into_iter().filter(|(_, p)| p.number > 0) {
+        report.findings.push(Finding {
+            invariant: "CAT-3",
+            severity: Severity::Error,
+            dataset: Some(dataset),
+            subject: catalog.location(),
+            message: format!(
+                "stands at record {} of a dataset whose log is not there",
+                position.number
+            ),
+            repair: Repair::Manual {
+                advice: REBUILD.into(),
+            },
+        });
+    }
+    Ok(())
+}
+
+async fn compare(
+    catalog: &dyn Catalog,
+    state: &DatasetState,
+    report: &mut AuditReport,
+) -> Result<()> {
+    let filter = PartitionFilter {
+        dataset: Some(state.dataset().clone()),
+        all_states: true,
+        ..PartitionFilter::default()
+    };
+    let mut rows: BTreeMap<PartitionKey, PartitionRow> = catalog
+        .list_partitions(&filter)
+        .await?
+        .into_iter()
+        .map(|r| (r.key, r))
+        .collect();
+    let mut files: BTreeMap<PartitionKey, Vec<FileRow>> = BTreeMap::new();
+    for file in catalog.list_files(&filter).await? {
+        files.entry(file.key).or_default().push(file);
+    }
+    let mut differ = |key: &PartitionKey, message: String| {
+        report.findings.push(Finding {
+            invariant: "CAT-4",
+            severity: Severity::Error,
+            dataset: Some(state.dataset().clone()),
+            subject: key.to_string(),
+            message,
+            repair: Repair::Manual {
+                advice: REBUILD.into(),
+            },
+        });
+    };
+    for (key, partition) in state.partitions() {
+        let listed = files.remove(key).unwrap_or_default();
+        match rows.remove(key) {
+            None => differ(key, "is in the log, but not in the catalog".into()),
+            Some(row) => {
+                if let Some(message) = difference(state, key, partition, &row, &listed) {
+                    differ(key, message);
+                }
+            }
+        }
+    }
+    for key in rows.keys() {
+        differ(key, "is in the catalog, but not in the log".into());
+    }
+    Ok(())
+}
+
+fn difference(
+    state: &DatasetState,
+    key: &PartitionKey,
+    partition: &Partition,
+    row: &PartitionRow,
+    listed: &[FileRow],
+) -> Option<String> {
+    let sum = |of: fn(&crate::spec::DataFileSpec) -> u64| {
+        partition.files.values().map(|f| of(&f.spec)).sum::<u64>()
+    };
+    let expected = (
+        partition.files.len() as u64,
+        sum(|f| f.rows),
+        sum(|f| f.bytes),
+        partition.state,
+        state.is_sealed(key.dt),
+    );
+    let found = (
+        row.file_count,
+        row.row_count,
+        row.byte_size,
+        row.state,
+        row.is_complete,
+    );
+    if expected != found {
+        return Some(format!(
+            "the catalog says (files, rows, bytes, state, complete) = {found:?}, the log says {expected:?}"
+        ));
+    }
+    let mut hashes: Vec<_> = listed
+        .iter()
+        .map(|f| (&f.name, &f.blake3, f.row_count))
+        .collect();
+    hashes.sort();
+    let wanted: Vec<_> = partition
+        .files
+        .values()
+        .map(|f| (&f.spec.name, &f.spec.blake3, f.spec.rows))
+        .collect();
+    (hashes != wanted).then(|| "the catalog lists other files than the log".into())
+}

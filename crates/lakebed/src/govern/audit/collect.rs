@@ -1,0 +1,123 @@
+//! What an audit looks at: the fold of every log and one listing of the lake.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::{Error, Result};
+use crate::govern::audit::{Finding, Repair, Severity};
+use crate::log::{DatasetState, list_datasets, staged_attempts};
+use crate::name::{AttemptId, DatasetRef, Layer};
+use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of, schema_dir};
+
+/// A dataset as an audit sees it.
+pub(super) struct DatasetView {
+    /// Its fold; `None` when the log is broken.
+    pub(super) state: Option<DatasetState>,
+    /// Why the log is broken.
+    pub(super) error: Option<Error>,
+    /// Files in its data folder, by path.
+    pub(super) listed: BTreeMap<StorePath, u64>,
+    /// Published schema versions, by file name.
+    pub(super) schemas: BTreeSet<u32>,
+}
+
+/// Everything an audit compares.
+pub(super) struct View {
+    pub(super) datasets: BTreeMap<DatasetRef, DatasetView>,
+    pub(super) attempts: BTreeMap<AttemptId, Vec<ListedFile>>,
+    pub(super) temporary: Vec<ListedFile>,
+    pub(super) rejects: BTreeMap<StorePath, u64>,
+    /// Files in layer folders that lie in no partition folder of a known dataset.
+    pub(super) strangers: Vec<ListedFile>,
+}
+
+impl View {
+    pub(super) async fn collect(lake: &Lake) -> Result<Self> {
+        let mut datasets = BTreeMap::new();
+        for dataset in list_datasets(lake).await? {
+            let (state, error) = match DatasetState::load(lake, &dataset).await {
+                Ok(state) => (Some(state), None),
+                Err(error) => (None, Some(error)),
+            };
+            let schemas = published_numbers(lake, &dataset).await?;
+            datasets.insert(
+                dataset,
+                DatasetView {
+                    state,
+                    error,
+                    listed: BTreeMap::new(),
+                    schemas,
+                },
+            );
+        }
+        let mut strangers = Vec::new();
+        for layer in Layer::ALL {
+            for file in lake.store().list(&StorePath::new(layer.as_str())?).await? {
+                let home =
+                    partition_of(&file.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
+                match home {
+                    Some(view) => {
+                        view.listed.insert(file.path, file.size_bytes);
+                    }
+                    None => strangers.push(file),
+                }
+            }
+        }
+        let rejects = StorePath::new("_lake/rejects")?;
+        Ok(Self {
+            datasets,
+            attempts: staged_attempts(lake).await?,
+            temporary: lake.store().list(&StorePath::new(Layout::PUTS)?).await?,
+            rejects: lake
+                .store()
+                .list(&rejects)
+                .await?
+                .into_iter()
+                .map(|f| (f.path, f.size_bytes))
+                .collect(),
+            strangers,
+        })
+    }
+
+    /// A finding for every log that does not fold.
+    pub(super) fn broken_logs(&self) -> Vec<Finding> {
+        self.datasets
+            .iter()
+            .filter_map(|(dataset, view)| {
+                let error = view.error.as_ref()?;
+                let invariant = ["LOG-1", "LOG-2", "LOG-3", "LOG-4"]
+                    .into_iter()
+                    .find(|id| error.context().iter().any(|(_, v)| v == id))
+                    .unwrap_or("LOG-3");
+                Some(Finding {
+                    invariant,
+                    severity: Severity::Error,
+                    dataset: Some(dataset.clone()),
+                    subject: format!("log of {dataset}"),
+                    message: error.to_string(),
+                    repair: Repair::Manual {
+                        advice: error
+                            .hints()
+                            .first()
+                            .cloned()
+                            .unwrap_or_else(|| "restore the log from a backup".into()),
+                    },
+                })
+            })
+            .collect()
+    }
+}
+
+async fn published_numbers(lake: &Lake, dataset: &DatasetRef) -> Result<BTreeSet<u32>> {
+    let files = lake.store().list(&schema_dir(dataset)).await?;
+    Ok(files
+        .iter()
+        .filter_map(|f| {
+            f.path
+                .file_name()
+                .strip_prefix('v')?
+                .strip_suffix(".json")?
+                .parse()
+                .ok()
+        })
+        .collect())
+}

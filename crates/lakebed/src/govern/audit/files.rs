@@ -1,0 +1,444 @@
+//! Folders against the log: data files, strangers, `_SUCCESS`, rejects, the stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+use crate::error::Result;
+use crate::govern::audit::collect::{DatasetView, View};
+use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity};
+use crate::log::{DatasetState, FileState, expected_success};
+use crate::name::{ContentHash, DatasetRef};
+use crate::spec::{FileFormat, PartitionKey, SuccessSpec};
+use crate::store::{
+    Lake, SUCCESS_NAME, StorePath, data_file_path, partition_of, rejects_dir, stage_dir,
+    success_path,
+};
+use crate::time::BusinessDate;
+
+/// A day beyond this is better kept by the hour.
+const DAY_BYTES: u64 = 5_000_000_000;
+const DAY_FILES: u64 = 500;
+/// A partition of more files than this, small on average, is better compacted.
+const SMALL_FILES: u64 = 16;
+const SMALL_BYTES: u64 = 16_000_000;
+
+/// Findings of one dataset.
+struct Notes<'a> {
+    dataset: &'a DatasetRef,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Notes<'_> {
+    fn add(
+        &mut self,
+        invariant: &'static str,
+        severity: Severity,
+        subject: impl ToString,
+        message: String,
+        repair: Repair,
+    ) {
+        self.findings.push(Finding {
+            invariant,
+            severity,
+            dataset: Some(self.dataset.clone()),
+            subject: subject.to_string(),
+            message,
+            repair,
+        });
+    }
+}
+
+fn manual(advice: &str) -> Repair {
+    Repair::Manual {
+        advice: advice.to_owned(),
+    }
+}
+
+pub(super) async fn check(
+    lake: &Lake,
+    view: &View,
+    options: AuditOptions,
+    report: &mut AuditReport,
+) -> Result<()> {
+    for (dataset, data) in &view.datasets {
+        let Some(state) = &data.state else { continue };
+        let mut notes = Notes {
+            dataset,
+            findings: &mut report.findings,
+        };
+        report.files += check_files(lake, state, data, options, &mut notes).await?;
+        check_success(lake, state, data, &mut notes).await?;
+        check_rejects(lake, state, view, &mut notes).await?;
+        check_schemas(state, data, &mut notes);
+        advise(state, &mut notes);
+    }
+    check_stage(view, report);
+    for file in &view.strangers {
+        report.findings.push(Finding {
+            invariant: "FIL-2",
+            severity: Severity::Error,
+            dataset: None,
+            subject: file.path.to_string(),
+            message: "lies in a layer folder, but no dataset of this lake has it".into(),
+            repair: manual("move it out of the lake; data enters through `lakebed ingest`"),
+        });
+    }
+    for file in &view.temporary {
+        report.findings.push(Finding {
+            invariant: "STG-2",
+            severity: Severity::Warning,
+            dataset: None,
+            subject: file.path.to_string(),
+            message: "a temporary file of an interrupted put is left".into(),
+            repair: Repair::DeleteTemporary {
+                path: file.path.clone(),
+            },
+        });
+    }
+    Ok(())
+}
+
+async fn check_files(
+    lake: &Lake,
+    state: &DatasetState,
+    data: &DatasetView,
+    options: AuditOptions,
+    notes: &mut Notes<'_>,
+) -> Result<u64> {
+    let mut known = BTreeSet::new();
+    let mut compared = 0;
+    for (key, partition) in state.partitions().iter().filter(|(_, p)| p.is_visible()) {
+        for file in partition.files.values() {
+            let path = data_file_path(state.dataset(), key, &file.spec.name);
+            compared += 1;
+            match data.listed.get(&path) {
+                None => note_missing(lake, file, &path, notes).await?,
+                Some(size) if *size != file.spec.bytes => notes.add(
+                    "FIL-1",
+                    Severity::Error,
+                    &path,
+                    format!("has {size} bytes, the log says {}", file.spec.bytes),
+                    manual("restore the file from a backup, or replace the date with `lakebed correct`"),
+                ),
+                Some(_) if options.deep => deep_check(lake, file, &path, notes).await?,
+                Some(_) => {}
+            }
+            known.insert(path);
+        }
+    }
+    for path in data.listed.keys() {
+        if !known.contains(path) && path.file_name() != SUCCESS_NAME {
+            notes.add(
+                "FIL-2",
+                Severity::Error,
+                path,
+                "lies in a data folder, but no record of the log names it: folder readers see it".into(),
+                manual("move it out of the lake; repair never adopts a file that the log does not know"),
+            );
+        }
+    }
+    Ok(compared)
+}
+
+async fn note_missing(
+    lake: &Lake,
+    file: &FileState,
+    path: &StorePath,
+    notes: &mut Notes<'_>,
+) -> Result<()> {
+    let staged = match &file.attempt {
+        Some(attempt) => {
+            lake.store()
+                .find_size(&stage_dir(attempt).join(path))
+                .await?
+        }
+        None => None,
+    };
+    if staged == Some(file.spec.bytes) {
+        let message =
+            "is committed, but still lies in the stage: a write was interrupted".to_owned();
+        notes.add(
+            "FIL-1",
+            Severity::Warning,
+            path,
+            message,
+            Repair::FinishMoves,
+        );
+    } else {
+        notes.add(
+            "FIL-1",
+            Severity::Error,
+            path,
+            format!("is committed by record {}, but is not there", file.number),
+            manual(
+                "restore the file from a backup, or ingest its inputs again by `lakebed correct`",
+            ),
+        );
+    }
+    Ok(())
+}
+
+async fn deep_check(
+    lake: &Lake,
+    file: &FileState,
+    path: &StorePath,
+    notes: &mut Notes<'_>,
+) -> Result<()> {
+    const PIECE: usize = 8 << 20;
+    let mut hasher = blake3::Hasher::new();
+    let mut offset = 0;
+    while offset < file.spec.bytes {
+        let piece = lake.store().read_range(path, offset, PIECE).await?;
+        if piece.is_empty() {
+            break;
+        }
+        offset += piece.len() as u64;
+        hasher.update(&piece);
+    }
+    if ContentHash::finish(&hasher) != file.spec.blake3 {
+        let advice = manual(
+            "a byte has changed on disk: restore the file from a backup, or replace the date",
+        );
+        notes.add(
+            "FIL-3",
+            Severity::Error,
+            path,
+            "does not have the bytes that were committed".into(),
+            advice,
+        );
+        return Ok(());
+    }
+    if file.spec.format != FileFormat::Parquet {
+        return Ok(());
+    }
+    let rows = match lake.store().local_path(path).map(std::fs::File::open) {
+        Some(Ok(f)) => SerializedFileReader::new(f)
+            .map(|r| r.metadata().file_metadata().num_rows())
+            .ok(),
+        Some(Err(_)) | None => None,
+    };
+    if rows.and_then(|n| u64::try_from(n).ok()) != Some(file.spec.rows) {
+        let message = format!("holds {rows:?} rows, the log says {}", file.spec.rows);
+        notes.add(
+            "FIL-3",
+            Severity::Error,
+            path,
+            message,
+            manual("restore the file from a backup"),
+        );
+    }
+    Ok(())
+}
+
+async fn check_success(
+    lake: &Lake,
+    state: &DatasetState,
+    data: &DatasetView,
+    notes: &mut Notes<'_>,
+) -> Result<()> {
+    let mut expected = BTreeMap::new();
+    for (key, _) in state.partitions().iter().filter(|(_, p)| p.is_visible()) {
+        if let Some(spec) = expected_success(lake, state, key) {
+            expected.insert(success_path(state.dataset(), key), (key.dt, spec));
+        }
+    }
+    for (path, (dt, spec)) in &expected {
+        let found = lake.store().find(path).await?;
+        let parsed: Option<SuccessSpec> = found
+            .as_deref()
+            .and_then(|b| serde_json::from_slice(b).ok());
+        if parsed.as_ref() != Some(spec) {
+            let what = match (&found, &parsed) {
+                (None, _) => "is missing, though its date is sealed",
+                (Some(_), None) => "cannot be read",
+                (Some(_), Some(_)) => "does not say what the log says",
+            };
+            notes.add(
+                "CMP-2",
+                Severity::Warning,
+                path,
+                what.to_owned(),
+                Repair::WriteSuccess { dt: *dt },
+            );
+        }
+    }
+    for path in data
+        .listed
+        .keys()
+        .filter(|p| p.file_name() == SUCCESS_NAME && !expected.contains_key(*p))
+    {
+        let message =
+            "is there, though its date is not sealed: whoever waits for it starts too early"
+                .to_owned();
+        notes.add(
+            "CMP-1",
+            Severity::Error,
+            path,
+            message,
+            Repair::DeleteSuccess { path: path.clone() },
+        );
+    }
+    Ok(())
+}
+
+async fn check_rejects(
+    lake: &Lake,
+    state: &DatasetState,
+    view: &View,
+    notes: &mut Notes<'_>,
+) -> Result<()> {
+    for (dt, date) in state.dates() {
+        for rejects in &date.rejects {
+            let path = rejects_dir(state.dataset(), *dt).child(&rejects.spec.name);
+            if view.rejects.get(&path) == Some(&rejects.spec.bytes) {
+                continue;
+            }
+            let staged = match &rejects.attempt {
+                Some(attempt) => {
+                    lake.store()
+                        .find_size(&stage_dir(attempt).join(&path))
+                        .await?
+                }
+                None => None,
+            };
+            if staged == Some(rejects.spec.bytes) {
+                let message = "is committed, but still lies in the stage".to_owned();
+                notes.add(
+                    "REJ-1",
+                    Severity::Warning,
+                    &path,
+                    message,
+                    Repair::FinishMoves,
+                );
+            } else {
+                let advice =
+                    manual("restore the file from a backup; the rejected records are only there");
+                notes.add(
+                    "REJ-1",
+                    Severity::Error,
+                    &path,
+                    "is committed, but is not there whole".into(),
+                    advice,
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>) {
+    let used: BTreeSet<u32> = state
+        .partitions()
+        .keys()
+        .map(|k| k.schema_version)
+        .filter(|v| *v > 0)
+        .collect();
+    for version in used.difference(&data.schemas) {
+        let advice = manual("restore the published schema from a backup of the lake");
+        let message = "is in use, but its published file is missing".to_owned();
+        notes.add(
+            "SCH-1",
+            Severity::Error,
+            format!("schema version {version}"),
+            message,
+            advice,
+        );
+    }
+}
+
+fn check_stage(view: &View, report: &mut AuditReport) {
+    for (attempt, files) in &view.attempts {
+        let dataset = files.iter().find_map(|f| staged_dataset(f.path.as_str()));
+        let state = dataset
+            .as_ref()
+            .and_then(|d| view.datasets.get(d))
+            .and_then(|d| d.state.as_ref());
+        let committed = state.and_then(|s| s.committed_attempt(attempt));
+        let abandoned = state.is_some_and(|s| s.is_abandoned(attempt));
+        let (message, repair) = match (committed, abandoned, &dataset) {
+            (Some(number), _, _) => (
+                format!(
+                    "{} staged files of record {number} wait for their move",
+                    files.len()
+                ),
+                Repair::FinishMoves,
+            ),
+            (None, true, _) => (
+                format!(
+                    "{} staged files of an abandoned attempt are left",
+                    files.len()
+                ),
+                Repair::DeleteStage {
+                    attempt: attempt.clone(),
+                },
+            ),
+            (None, false, Some(_)) => (
+                format!(
+                    "{} staged files of an attempt that has not committed: a running call, or a dead one",
+                    files.len()
+                ),
+                Repair::Abandon {
+                    attempt: attempt.clone(),
+                },
+            ),
+            (None, false, None) => (
+                format!("{} staged files that belong to no dataset", files.len()),
+                manual("look at the folder and delete it"),
+            ),
+        };
+        report.findings.push(Finding {
+            invariant: "STG-1",
+            severity: Severity::Warning,
+            dataset,
+            subject: format!("attempt {attempt}"),
+            message,
+            repair,
+        });
+    }
+}
+
+/// The dataset that a staged file is for: its final path follows the attempt.
+fn staged_dataset(path: &str) -> Option<DatasetRef> {
+    let rest = path.splitn(4, '/').nth(3)?;
+    let rest = StorePath::new(rest).ok()?;
+    if let Some(below) = rest.as_str().strip_prefix("_lake/rejects/") {
+        let mut parts = below.split('/');
+        return format!("{}/{}", parts.next()?, parts.next()?).parse().ok();
+    }
+    partition_of(&rest).map(|(dataset, _, _)| dataset)
+}
+
+fn advise(state: &DatasetState, notes: &mut Notes<'_>) {
+    let mut days: BTreeMap<BusinessDate, (u64, u64)> = BTreeMap::new();
+    for (key, partition) in state.partitions().iter().filter(|(_, p)| p.is_visible()) {
+        let files = partition.files.len() as u64;
+        let bytes: u64 = partition.files.values().map(|f| f.spec.bytes).sum();
+        let day = days.entry(key.dt).or_default();
+        day.0 += files;
+        day.1 += bytes;
+        if files > SMALL_FILES && bytes / files < SMALL_BYTES {
+            note_small(key, files, bytes, notes);
+        }
+    }
+    for (dt, (files, bytes)) in days {
+        if files > DAY_FILES || bytes > DAY_BYTES {
+            notes.add(
+                "ADV-1",
+                Severity::Advice,
+                format!("dt={dt}"),
+                format!("holds {files} files and {bytes} bytes; past {DAY_FILES} files or 5 GB a day is too coarse"),
+                manual("split the source into several datasets, or deliver fewer, larger files"),
+            );
+        }
+    }
+}
+
+fn note_small(key: &PartitionKey, files: u64, bytes: u64, notes: &mut Notes<'_>) {
+    let message = format!(
+        "has {files} files of {} bytes on average: readers open each of them",
+        bytes / files
+    );
+    let advice = manual("hand more inputs to one `lakebed ingest` call: one call writes one file");
+    notes.add("ADV-2", Severity::Advice, key, message, advice);
+}

@@ -1,0 +1,314 @@
+//! From staged files to a draft of the commit: final names, actions, requirements, and the report.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::ingest::convert::PresenceCounts;
+use crate::ingest::decode::DecodeStats;
+use crate::ingest::inputs::Planned;
+use crate::ingest::pipeline::InputResult;
+use crate::ingest::read::rules_hash;
+use crate::ingest::request::{
+    IngestOutcome, IngestReport, REPORT_FORMAT, SkippedInput, StoredInput, WrittenFile,
+};
+use crate::ingest::run::{Attempt, Call};
+use crate::ingest::write::StagedFile;
+use crate::log::{DatasetState, Draft, LoggedRecord};
+use crate::name::ContentHash;
+use crate::spec::{
+    Action, DataFileSpec, FieldSpec, FileFormat, InputSpec, Operation, Provenance, RejectsFileSpec,
+    Requirement,
+};
+use crate::store::{MoveOutcome, StorePath, partition_dir, rejects_dir};
+use crate::time::{BusinessDate, time_zone};
+
+/// Staged files with their final names.
+#[derive(Debug, Default)]
+pub(super) struct NamedFiles {
+    files: Vec<DataFileSpec>,
+    rejects: Option<RejectsFileSpec>,
+}
+
+/// What a call has made.
+pub(super) struct Produced {
+    pub(super) provenance: Provenance,
+    is_refused: bool,
+    logged: Option<LoggedRecord>,
+    files: Vec<WrittenFile>,
+    rejects_file: Option<String>,
+    inputs: Vec<StoredInput>,
+    stats: DecodeStats,
+}
+
+impl Produced {
+    /// Nothing was written, because records do not fit.
+    pub(super) fn refused(stats: DecodeStats, provenance: Provenance) -> Self {
+        Self {
+            is_refused: true,
+            provenance,
+            stats,
+            ..Self::nothing(&[])
+        }
+    }
+
+    pub(super) fn outcome(&self) -> IngestOutcome {
+        match (&self.logged, self.is_refused) {
+            (Some(_), _) => IngestOutcome::Committed,
+            (None, true) => IngestOutcome::Refused,
+            (None, false) => IngestOutcome::AlreadyThere,
+        }
+    }
+
+    pub(super) fn nothing(fields: &[FieldSpec]) -> Self {
+        Self {
+            provenance: Provenance::Live,
+            is_refused: false,
+            logged: None,
+            files: Vec::new(),
+            rejects_file: None,
+            inputs: Vec::new(),
+            stats: DecodeStats {
+                presence: PresenceCounts::new(fields),
+                ..DecodeStats::default()
+            },
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Gives staged files their final names: number, then the hash of identities, rules and bytes.
+    pub(super) async fn name_files(&self, attempt: &Attempt) -> Result<NamedFiles> {
+        let staged = &attempt.staged;
+        let mut identity = blake3::Hasher::new();
+        for result in &staged.inputs {
+            identity.update(result.facts.content.as_str().as_bytes());
+            identity.update(rules_hash(&self.read_spec, result.facts.form)?.as_bytes());
+        }
+        if let Some(batch) = &self.request.batch {
+            identity.update(batch.as_str().as_bytes());
+        }
+        let hash_of = |file: &StagedFile| {
+            let mut hasher = identity.clone();
+            hasher.update(file.blake3.as_str().as_bytes());
+            ContentHash::finish(&hasher).short().to_owned()
+        };
+        let mut named = NamedFiles::default();
+        for (n, file) in staged.files.iter().enumerate() {
+            let name = format!("part-{n:05}-{}.parquet", hash_of(file));
+            self.rename(attempt, &file.path, &name).await?;
+            named.files.push(DataFileSpec {
+                name,
+                format: FileFormat::Parquet,
+                rows: file.rows,
+                bytes: file.bytes,
+                blake3: file.blake3.clone(),
+                provenance: Provenance::Live,
+                bounds: BTreeMap::new(),
+                parents: Vec::new(),
+            });
+        }
+        if let Some(file) = &staged.rejects {
+            let name = format!("rejects-{}.jsonl.zst", hash_of(file));
+            self.rename(attempt, &file.path, &name).await?;
+            named.rejects = Some(RejectsFileSpec {
+                name,
+                records: file.rows,
+                bytes: file.bytes,
+                blake3: file.blake3.clone(),
+            });
+        }
+        Ok(named)
+    }
+
+    async fn rename(&self, attempt: &Attempt, path: &StorePath, name: &str) -> Result<()> {
+        match self
+            .lake
+            .store()
+            .move_file(path, &path.parent().child(name))
+            .await?
+        {
+            MoveOutcome::Moved | MoveOutcome::AlreadyMoved => Ok(()),
+            MoveOutcome::Missing => Err(Error::conflict(format!(
+                "staged file of attempt `{}` is gone",
+                attempt.id
+            ))
+            .hint("a repair gave the attempt up; call again, nothing was written")
+            .retryable()),
+        }
+    }
+
+    pub(super) fn draft(
+        &self,
+        state: &DatasetState,
+        attempt: &Attempt,
+        files: &NamedFiles,
+        provenance: Provenance,
+    ) -> Result<Draft> {
+        let sealed = attempt.sealed;
+        let request = self.request;
+        let (dt, partition) = (request.dt, self.key());
+        let mut draft = Draft::new(self.lake, Operation::Append, request.by.clone())?;
+        draft.attempt = Some(attempt.id.clone());
+        draft.requires = vec![
+            Requirement::AttemptOpen {
+                attempt: attempt.id.clone(),
+            },
+            Requirement::SchemaPublished {
+                version: self.version,
+                hash: self.schema_hash.clone(),
+            },
+            Requirement::PartitionActive { partition },
+            if sealed {
+                Requirement::DateSealed { dt }
+            } else {
+                Requirement::DateOpen { dt }
+            },
+        ];
+        if let Some(batch) = &request.batch
+            && !state
+                .visible_inputs(dt)
+                .any(|(_, i)| i.spec.batch.as_ref() == Some(batch))
+        {
+            draft.requires.push(Requirement::BatchAbsent {
+                dt,
+                batch: batch.clone(),
+            });
+        }
+        if sealed {
+            draft.actions.push(Action::Open { dt });
+        }
+        for file in &files.files {
+            let file = DataFileSpec {
+                provenance,
+                ..file.clone()
+            };
+            draft.actions.push(Action::AddFile { partition, file });
+        }
+        for (input, result) in attempt.planned.iter().zip(&attempt.staged.inputs) {
+            let spec = self.input_spec(input, result)?;
+            draft.requires.push(Requirement::InputAbsent {
+                dt,
+                content: spec.content.clone(),
+                batch: spec.batch.clone(),
+            });
+            draft.actions.push(Action::AddInput {
+                partition,
+                input: spec,
+            });
+        }
+        if let Some(file) = &files.rejects {
+            draft.actions.push(Action::AddRejects {
+                dt,
+                file: file.clone(),
+            });
+        }
+        if request.complete {
+            draft.actions.push(Action::Complete { dt });
+        }
+        Ok(draft)
+    }
+
+    fn input_spec(&self, input: &Planned, result: &InputResult) -> Result<InputSpec> {
+        Ok(InputSpec {
+            content: result.facts.content.clone(),
+            name: input.source.base_name().to_owned(),
+            bytes: result.facts.bytes,
+            rows: result.rows,
+            rejected: result.rejected,
+            rules: rules_hash(&self.read_spec, result.facts.form)?,
+            batch: self.request.batch.clone(),
+            load: self.request.load,
+        })
+    }
+
+    /// A past date that was never opened is a backfill, unless the caller says otherwise.
+    pub(super) fn provenance(&self, state: &DatasetState) -> Provenance {
+        self.request.provenance.unwrap_or_else(|| {
+            let today = time_zone(&self.lake.spec().time_zone)
+                .map(|zone| BusinessDate::of(self.lake.clock().now(), &zone));
+            let past = today.is_ok_and(|today| self.request.dt < today);
+            if past && !state.dates().contains_key(&self.request.dt) {
+                Provenance::Backfill
+            } else {
+                Provenance::Live
+            }
+        })
+    }
+
+    pub(super) fn produced(
+        &self,
+        logged: LoggedRecord,
+        attempt: Attempt,
+        files: NamedFiles,
+        provenance: Provenance,
+    ) -> Produced {
+        let folder = partition_dir(&self.request.dataset, &self.key());
+        let rejects = rejects_dir(&self.request.dataset, self.request.dt);
+        let inputs = attempt.planned.iter().zip(&attempt.staged.inputs);
+        Produced {
+            provenance,
+            is_refused: false,
+            logged: Some(logged),
+            files: files
+                .files
+                .into_iter()
+                .map(|f| WrittenFile {
+                    path: folder.child(&f.name).to_string(),
+                    rows: f.rows,
+                    bytes: f.bytes,
+                    blake3: f.blake3,
+                })
+                .collect(),
+            rejects_file: files.rejects.map(|f| rejects.child(&f.name).to_string()),
+            inputs: inputs
+                .map(|(input, result)| StoredInput {
+                    name: input.source.display_name().to_owned(),
+                    content: result.facts.content.clone(),
+                    bytes: result.facts.bytes,
+                    form: result.facts.form.as_str().to_owned(),
+                    rows: result.rows,
+                    rejected: result.rejected,
+                    repeat_of: input.repeat_of,
+                })
+                .collect(),
+            stats: attempt.staged.stats,
+        }
+    }
+
+    pub(super) fn report(
+        &self,
+        produced: Produced,
+        skipped: Vec<SkippedInput>,
+        mut warnings: Vec<String>,
+        provenance: Provenance,
+    ) -> IngestReport {
+        warnings.sort();
+        warnings.dedup();
+        let outcome = produced.outcome();
+        let stats = produced.stats;
+        IngestReport {
+            format: REPORT_FORMAT,
+            dataset: self.request.dataset.clone(),
+            date: self.request.dt,
+            schema_version: self.version,
+            outcome,
+            commit: produced.logged.as_ref().map(|l| l.record.commit.clone()),
+            log_position: produced.logged.as_ref().map(|l| l.record.number),
+            records: stats.records,
+            rows: stats.rows,
+            rejected: stats.rejected,
+            extra_rows: stats.extra_rows,
+            lone_surrogates: stats.lone_surrogates,
+            nul_characters: stats.nul_characters,
+            files: produced.files,
+            rejects_file: produced.rejects_file,
+            inputs: produced.inputs,
+            skipped,
+            provenance,
+            complete: false,
+            warnings,
+            drift: stats.drift,
+            presence: stats.presence,
+        }
+    }
+}

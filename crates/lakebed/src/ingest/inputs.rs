@@ -1,0 +1,178 @@
+//! Which inputs of a call are stored: the replay table asked before and after they are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::{Error, Result};
+use crate::ingest::pipeline::Staged;
+use crate::ingest::read::{ChunkReader, Form, InputSource, hash_input, rules_hash};
+use crate::ingest::request::SkippedInput;
+use crate::ingest::run::Call;
+use crate::log::{DatasetState, InputAnswer, InputQuery, answer};
+use crate::name::ContentHash;
+use crate::time::BusinessDate;
+
+/// An input with its answer from the replay table.
+pub(super) struct Planned {
+    pub(super) source: InputSource,
+    /// The record that stored the same content under another label.
+    pub(super) repeat_of: Option<u64>,
+}
+
+/// What is found out about inputs, by display name: identity, and the form once it was read.
+pub(super) type Known = BTreeMap<String, (ContentHash, Option<Form>)>;
+
+impl Call<'_> {
+    /// The replay table for every input; hashes are taken beforehand where an answer may depend on them.
+    pub(super) fn plan_inputs(
+        &self,
+        state: &DatasetState,
+        known: &mut Known,
+    ) -> Result<(Vec<Planned>, Vec<SkippedInput>, Vec<String>)> {
+        let inputs = &self.request.inputs;
+        let may_be_known = inputs.len() > 1 || state.position().number > 0;
+        let (mut planned, mut skipped, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut seen: BTreeMap<ContentHash, String> = BTreeMap::new();
+        for source in inputs {
+            let name = source.display_name().to_owned();
+            if may_be_known && source.is_rereadable() && !known.contains_key(&name) {
+                known.insert(name.clone(), (hash_input(source)?.0, None));
+            }
+            let Some((content, form)) = known.get(&name) else {
+                planned.push(Planned {
+                    source: source.clone(),
+                    repeat_of: None,
+                });
+                continue;
+            };
+            if let Some(first) = seen.get(content) {
+                let reason = format!("has the same bytes as `{first}` of this call");
+                skipped.push(SkippedInput {
+                    name,
+                    content: content.clone(),
+                    reason,
+                    stored_by: None,
+                });
+                continue;
+            }
+            seen.insert(content.clone(), name.clone());
+            match self.ask(state, content, (source, *form))? {
+                InputAnswer::New { other_dates } => {
+                    warnings.extend(known_elsewhere(&name, &other_dates));
+                    planned.push(Planned {
+                        source: source.clone(),
+                        repeat_of: None,
+                    });
+                }
+                InputAnswer::Repeat { number } => {
+                    planned.push(Planned {
+                        source: source.clone(),
+                        repeat_of: Some(number),
+                    });
+                }
+                InputAnswer::AlreadyThere { number } => {
+                    let reason = format!("was stored for {} by record {number}", self.request.dt);
+                    skipped.push(SkippedInput {
+                        name,
+                        content: content.clone(),
+                        reason,
+                        stored_by: Some(number),
+                    });
+                }
+                InputAnswer::Refused(refusal) => {
+                    return Err(refusal.into_error(&name, self.request.dt));
+                }
+            }
+        }
+        Ok((planned, skipped, warnings))
+    }
+
+    fn ask(
+        &self,
+        state: &DatasetState,
+        content: &ContentHash,
+        (source, form): (&InputSource, Option<Form>),
+    ) -> Result<InputAnswer> {
+        // The form is told by reading, so the rules of an input are asked only where they may matter.
+        let met = state
+            .visible_inputs(self.request.dt)
+            .any(|(_, i)| i.spec.content == *content);
+        let rules = if met {
+            let form = match form {
+                Some(form) => form,
+                None => ChunkReader::open(source, 0, &self.read)?.form(),
+            };
+            rules_hash(&self.read_spec, form)?
+        } else {
+            String::new()
+        };
+        Ok(self.answer(state, content, &rules))
+    }
+
+    fn answer(&self, state: &DatasetState, content: &ContentHash, rules: &str) -> InputAnswer {
+        answer(
+            state,
+            &InputQuery {
+                dt: self.request.dt,
+                content,
+                batch: self.request.batch.as_ref(),
+                rules,
+                schema_version: self.version,
+                restore: self.request.restore,
+            },
+        )
+    }
+
+    /// Learns the hashes of the read inputs; true = some of them must not be stored after all.
+    pub(super) fn learn(
+        &self,
+        state: &DatasetState,
+        known: &mut Known,
+        planned: &[Planned],
+        staged: &Staged,
+    ) -> Result<bool> {
+        let mut again = false;
+        let mut seen = BTreeSet::new();
+        for (input, result) in planned.iter().zip(&staged.inputs) {
+            let name = input.source.display_name().to_owned();
+            let content = result.facts.content.clone();
+            let before = known.insert(name.clone(), (content.clone(), Some(result.facts.form)));
+            if before.is_some_and(|(b, _)| b != content) {
+                return Err(
+                    Error::conflict(format!("input `{name}` changed while it was read"))
+                        .hint("wait until whoever writes it has finished, then call again")
+                        .retryable(),
+                );
+            }
+            if !seen.insert(content.clone()) {
+                again = true;
+            }
+            let rules = rules_hash(&self.read_spec, result.facts.form)?;
+            match self.answer(state, &content, &rules) {
+                InputAnswer::New { .. } | InputAnswer::Repeat { .. } => {}
+                InputAnswer::AlreadyThere { .. } => again = true,
+                InputAnswer::Refused(refusal) => {
+                    return Err(refusal.into_error(&name, self.request.dt));
+                }
+            }
+        }
+        if again && planned.iter().any(|p| !p.source.is_rereadable()) && planned.len() > 1 {
+            return Err(
+                Error::conflict("standard input must be read again, which cannot be")
+                    .hint("one of the inputs is stored already; call again without it"),
+            );
+        }
+        Ok(again)
+    }
+}
+
+fn known_elsewhere(name: &str, dates: &[BusinessDate]) -> Option<String> {
+    let first = dates.first()?;
+    let more = if dates.len() > 1 {
+        format!(" and {} more dates", dates.len() - 1)
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "input `{name}` has the same bytes as one that was stored for {first}{more}: was the date meant?"
+    ))
+}

@@ -1,0 +1,412 @@
+//! The threads of an ingest: one reads, many decode and encode, one appends in order.
+//!
+//! ```text
+//! reader ── Work (seq, chunks) ──> workers ── Done (seq, row group, rejects, stats) ──> appender
+//!    ^                                                                                     │
+//!    └────────────────────────── tokens: bounded work in flight ───────────────────────────┘
+//! ```
+//!
+//! Memory is bounded by the tokens, not by the input. What is written depends on the inputs, the
+//! plan and the chunk size alone, never on the number of threads (ING-4). Nothing here commits.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::ingest::chunk::{Chunk, ChunkBody};
+use crate::ingest::convert::{Plan, RejectDraft};
+use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoder, Mismatch};
+use crate::ingest::progress::Progress;
+use crate::ingest::read::{ChunkReader, InputFacts, InputSource, ReadOptions};
+use crate::ingest::write::{
+    DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, StagedFile,
+};
+use crate::name::SourceName;
+use crate::store::{Store, StorePath};
+
+/// What a run of the pipeline needs.
+pub(super) struct Job<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) inputs: &'a [InputSource],
+    pub(super) read: &'a ReadOptions,
+    pub(super) plan: Arc<Plan>,
+    pub(super) source: &'a SourceName,
+    pub(super) mismatch: Mismatch,
+    pub(super) threads: usize,
+    /// Bytes of text in a row group.
+    pub(super) group_bytes: usize,
+    /// Bytes after which the next data file begins.
+    pub(super) file_bytes: usize,
+    /// Stage folder of the partition.
+    pub(super) stage: StorePath,
+    /// Stage folder of the date's rejects.
+    pub(super) rejects_stage: StorePath,
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// What one input gave.
+#[derive(Debug)]
+pub(super) struct InputResult {
+    pub(super) facts: InputFacts,
+    pub(super) rows: u64,
+    pub(super) rejected: u64,
+}
+
+/// What the pipeline left in the stage, durable.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) files: Vec<StagedFile>,
+    pub(super) rejects: Option<StagedFile>,
+    pub(super) inputs: Vec<InputResult>,
+    pub(super) stats: DecodeStats,
+}
+
+struct Work {
+    seq: u64,
+    chunks: Vec<Chunk>,
+}
+
+/// What one chunk gave, its rows aside.
+struct Part {
+    input: usize,
+    rows: u64,
+    rejected: u64,
+    rejects: Vec<RejectDraft>,
+}
+
+struct Done {
+    group: Option<EncodedGroup>,
+    parts: Vec<Part>,
+    stats: DecodeStats,
+}
+
+type Answer = (u64, Result<Done>);
+
+/// Shared by the threads of one run.
+struct Shared<'a> {
+    job: &'a Job<'a>,
+    /// Nothing more is needed: some thread failed.
+    stopped: AtomicBool,
+    /// Under `fail`, a reject was met: rows are still checked, but no longer written.
+    refused: AtomicBool,
+    /// Chosen by the first work item; `None` when that one failed.
+    encoder: OnceLock<Option<GroupEncoder>>,
+}
+
+/// Reads, decodes, encodes and stages everything.
+pub(super) fn run(job: &Job<'_>) -> Result<Staged> {
+    let shared = Shared {
+        job,
+        stopped: AtomicBool::new(false),
+        refused: AtomicBool::new(false),
+        encoder: OnceLock::new(),
+    };
+    let in_flight = job.threads * 2;
+    let (work_in, work_out) = sync_channel::<Work>(1);
+    let (done_in, done_out) = sync_channel::<Answer>(in_flight);
+    let (token_in, token_out) = sync_channel::<()>(in_flight);
+    for _ in 0..in_flight {
+        if token_in.try_send(()).is_err() {
+            return Err(Error::internal("the channel has no room for its tokens"));
+        }
+    }
+    let work_out = Mutex::new(work_out);
+    std::thread::scope(|scope| {
+        let (shared, work_out) = (&shared, &work_out);
+        let reader = scope.spawn(move || read_all(shared, work_in, token_out));
+        for _ in 0..job.threads {
+            let done = done_in.clone();
+            scope.spawn(move || work(shared, work_out, done));
+        }
+        drop(done_in);
+        let appended = append_all(shared, &done_out, &token_in);
+        if appended.is_err() {
+            shared.stopped.store(true, Ordering::SeqCst);
+        }
+        // Whoever still waits for a place or a token must be let go.
+        drop(token_in);
+        while done_out.recv().is_ok() {}
+        let facts = reader
+            .join()
+            .map_err(|_| Error::internal("the reading thread died"))?;
+        let (mut staged, mut counts) = appended?;
+        for (i, facts) in facts?.into_iter().enumerate() {
+            let (rows, rejected) = counts.remove(&i).unwrap_or_default();
+            staged.inputs.push(InputResult {
+                facts,
+                rows,
+                rejected,
+            });
+        }
+        Ok(staged)
+    })
+}
+
+fn chunk_bytes(chunk: &Chunk) -> usize {
+    match &chunk.body {
+        ChunkBody::Lines(bytes) | ChunkBody::Values(bytes) | ChunkBody::Csv { bytes, .. } => {
+            bytes.len()
+        }
+        ChunkBody::Batch(batch) => batch.get_array_memory_size(),
+    }
+}
+
+/// The reading thread: chunks in order, small ones gathered into one row group.
+fn read_all(
+    shared: &Shared<'_>,
+    work: SyncSender<Work>,
+    tokens: Receiver<()>,
+) -> Result<Vec<InputFacts>> {
+    let mut facts = Vec::new();
+    let mut pending = Vec::new();
+    let mut pending_bytes = 0;
+    let mut seq = 0;
+    let mut send = |chunks: Vec<Chunk>| -> bool {
+        // No token any more, or nobody to work: the run has failed elsewhere and says so itself.
+        let sent = tokens.recv().is_ok() && work.send(Work { seq, chunks }).is_ok();
+        seq += 1;
+        sent
+    };
+    for (index, input) in shared.job.inputs.iter().enumerate() {
+        let mut reader = ChunkReader::open(input, index, shared.job.read)?;
+        while let Some(chunk) = reader.next_chunk()? {
+            if shared.stopped.load(Ordering::SeqCst) {
+                return Ok(facts);
+            }
+            pending_bytes += chunk_bytes(&chunk);
+            pending.push(chunk);
+            if pending_bytes >= shared.job.group_bytes {
+                pending_bytes = 0;
+                if !send(std::mem::take(&mut pending)) {
+                    return Ok(facts);
+                }
+            }
+        }
+        facts.push(reader.finish()?);
+    }
+    if !pending.is_empty() {
+        // The answer does not matter any more: everything was read.
+        drop(send(pending));
+    }
+    Ok(facts)
+}
+
+fn work(shared: &Shared<'_>, work: &Mutex<Receiver<Work>>, done: SyncSender<Answer>) {
+    let options = DecodeOptions::new(shared.job.mismatch);
+    let mut decoder = Decoder::new(Arc::clone(&shared.job.plan), shared.job.source, options);
+    loop {
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Work { seq, chunks }) = next else {
+            return;
+        };
+        // After a failure the queue is only drained, so that the reader never waits for a place.
+        let answer = if shared.stopped.load(Ordering::SeqCst) {
+            Err(Error::internal("another piece of the input failed"))
+        } else {
+            decode_and_encode(shared, &mut decoder, seq, &chunks)
+        };
+        if answer.is_err() {
+            shared.stopped.store(true, Ordering::SeqCst);
+            if seq == 0 {
+                // Nobody may wait for an encoder that never comes.
+                drop(shared.encoder.set(None));
+            }
+        }
+        if done.send((seq, answer)).is_err() {
+            shared.stopped.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+fn decode_and_encode(
+    shared: &Shared<'_>,
+    decoder: &mut Decoder,
+    seq: u64,
+    chunks: &[Chunk],
+) -> Result<Done> {
+    let job = shared.job;
+    let mut done = Done {
+        group: None,
+        parts: Vec::new(),
+        stats: DecodeStats::default(),
+    };
+    let mut batches = Vec::new();
+    for chunk in chunks {
+        let name = job
+            .inputs
+            .get(chunk.input)
+            .map_or("-", InputSource::display_name);
+        let decoded = decoder.decode(chunk, name)?;
+        let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
+        job.progress
+            .advance(chunk_bytes(chunk) as u64, rows, rejected);
+        if rejected > 0 && job.mismatch == Mismatch::Fail {
+            shared.refused.store(true, Ordering::SeqCst);
+        }
+        done.parts.push(Part {
+            input: chunk.input,
+            rows,
+            rejected,
+            rejects: decoded.rejects,
+        });
+        done.stats.merge(decoded.stats);
+        batches.extend(decoded.batches);
+    }
+    if seq == 0 {
+        drop(
+            shared
+                .encoder
+                .set(Some(GroupEncoder::new(job.plan.arrow_schema(), &batches)?)),
+        );
+    }
+    if shared.refused.load(Ordering::SeqCst) {
+        return Ok(done);
+    }
+    match shared.encoder.wait() {
+        Some(encoder) => done.group = Some(encoder.encode(&batches)?),
+        None => return Err(Error::internal("the first row group failed")),
+    }
+    Ok(done)
+}
+
+/// Rows and rejects by input.
+type Counts = BTreeMap<usize, (u64, u64)>;
+
+/// The calling thread: everything in order.
+fn append_all(
+    shared: &Shared<'_>,
+    done: &Receiver<Answer>,
+    tokens: &SyncSender<()>,
+) -> Result<(Staged, Counts)> {
+    let mut out = Appender {
+        shared,
+        writer: None,
+        rejects: None,
+        files: Vec::new(),
+    };
+    let mut stats = DecodeStats::default();
+    let mut counts = Counts::new();
+    let mut waiting = BTreeMap::new();
+    let mut next = 0;
+    kill_point("ingest.stage_created");
+    for (seq, answer) in done {
+        waiting.insert(seq, answer);
+        while let Some(answer) = waiting.remove(&next) {
+            next += 1;
+            let piece = answer?;
+            stats.merge(piece.stats);
+            for part in piece.parts {
+                let count = counts.entry(part.input).or_default();
+                count.0 += part.rows;
+                count.1 += part.rejected;
+                out.keep_rejects(part.input, part.rejects)?;
+            }
+            if let Some(group) = piece.group {
+                out.append(group)?;
+            }
+            if tokens.try_send(()).is_err() {
+                // The reader is done and gone; nobody waits for the token.
+            }
+        }
+    }
+    if let Some((_, answer)) = waiting.pop_first() {
+        // A gap means that the piece before it failed without an answer.
+        answer?;
+        return Err(Error::internal("a piece of the input was lost on its way"));
+    }
+    let (files, rejects) = out.finish()?;
+    Ok((
+        Staged {
+            files,
+            rejects,
+            inputs: Vec::new(),
+            stats,
+        },
+        counts,
+    ))
+}
+
+struct Appender<'a> {
+    shared: &'a Shared<'a>,
+    writer: Option<DataFileWriter>,
+    rejects: Option<LinesFileWriter>,
+    files: Vec<StagedFile>,
+}
+
+impl Appender<'_> {
+    fn append(&mut self, group: EncodedGroup) -> Result<()> {
+        if self.shared.refused.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.begin()?,
+        };
+        writer.append(group)?;
+        kill_point("ingest.first_row_group");
+        if writer.bytes() >= self.shared.job.file_bytes {
+            self.files.push(writer.finish()?);
+        } else {
+            self.writer = Some(writer);
+        }
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<DataFileWriter> {
+        let job = self.shared.job;
+        let path = job.stage.child(&format!("writing-{:05}", self.files.len()));
+        match self.shared.encoder.get() {
+            Some(Some(encoder)) => DataFileWriter::create(job.store, path, encoder),
+            Some(None) | None => DataFileWriter::create(
+                job.store,
+                path,
+                &GroupEncoder::new(job.plan.arrow_schema(), &[])?,
+            ),
+        }
+    }
+
+    fn keep_rejects(&mut self, input: usize, rejects: Vec<RejectDraft>) -> Result<()> {
+        if self.shared.job.mismatch == Mismatch::Fail {
+            return Ok(());
+        }
+        let index = u32::try_from(input)
+            .map_err(|_| Error::limit("there are more than 4294967295 inputs"))?;
+        for draft in rejects {
+            if self.rejects.is_none() {
+                let path = self.shared.job.rejects_stage.child("writing-rejects");
+                self.rejects = Some(LinesFileWriter::create(self.shared.job.store, path)?);
+            }
+            if let Some(writer) = &mut self.rejects {
+                writer.append(&draft.into_record(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A day that found nothing still has a file: of 0 rows.
+    fn finish(mut self) -> Result<(Vec<StagedFile>, Option<StagedFile>)> {
+        if self.shared.refused.load(Ordering::SeqCst) {
+            return Ok((Vec::new(), None));
+        }
+        kill_point("ingest.rows_written");
+        match self.writer.take() {
+            Some(writer) => self.files.push(writer.finish()?),
+            None if self.files.is_empty() => {
+                let empty = self.begin()?.finish()?;
+                self.files.push(empty);
+            }
+            None => {}
+        }
+        kill_point("ingest.file_durable");
+        let rejects = self
+            .rejects
+            .take()
+            .map(LinesFileWriter::finish)
+            .transpose()?;
+        kill_point("ingest.rejects_durable");
+        Ok((self.files, rejects))
+    }
+}

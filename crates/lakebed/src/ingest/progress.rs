@@ -1,0 +1,21 @@
+//! What a long ingest tells about itself while it runs.
+
+/// Receives progress; called from several threads.
+pub trait Progress: Sync {
+    /// The call has begun; `total_bytes` as stored on disk, `None` where nobody knows (standard input).
+    fn begin(&self, total_bytes: Option<u64>) {
+        drop(total_bytes);
+    }
+    /// One more chunk was decoded: bytes of text, rows stored, records rejected.
+    fn advance(&self, bytes: u64, rows: u64, rejected: u64) {
+        drop((bytes, rows, rejected));
+    }
+    /// The call has ended, well or not.
+    fn end(&self) {}
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}

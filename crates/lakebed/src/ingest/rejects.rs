@@ -1,0 +1,218 @@
+//! Kept rejects: reading them, and trying them again under the present schema version.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::ingest::read::InputSource;
+use crate::log::{DatasetState, RejectsState};
+use crate::name::CommitId;
+use crate::spec::{InputFormat, ReadSpec, RejectRecord};
+use crate::store::{Lake, StorePath, rejects_dir, stage_dir};
+use crate::time::BusinessDate;
+
+/// A kept reject with the commit that kept it.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeptReject {
+    /// The commit.
+    pub commit: CommitId,
+    /// Its record's number.
+    pub log_position: u64,
+    /// The record.
+    #[serde(flatten)]
+    pub record: RejectRecord,
+}
+
+/// Hands every kept reject of a date to `each`, in commit order; `each` answers whether to go on.
+pub async fn for_each_reject(
+    lake: &Lake,
+    state: &DatasetState,
+    dt: BusinessDate,
+    mut each: impl FnMut(KeptReject) -> Result<bool> + Send,
+) -> Result<()> {
+    let Some(date) = state.dates().get(&dt) else {
+        return Ok(());
+    };
+    for rejects in &date.rejects {
+        let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
+        for (n, record) in parse_lines(&path, &bytes)?.into_iter().enumerate() {
+            let record = record.map_err(|e| e.with("line", n + 1))?;
+            let kept = KeptReject {
+                commit: rejects.commit.clone(),
+                log_position: rejects.number,
+                record,
+            };
+            if !each(kept)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn rejects_bytes(
+    lake: &Lake,
+    state: &DatasetState,
+    dt: BusinessDate,
+    rejects: &RejectsState,
+) -> Result<(StorePath, bytes::Bytes)> {
+    let path = rejects_dir(state.dataset(), dt).child(&rejects.spec.name);
+    if let Some(bytes) = lake.store().find(&path).await? {
+        return Ok((path, bytes));
+    }
+    // Committed, but not moved yet: it still lies in the stage.
+    if let Some(attempt) = &rejects.attempt
+        && let Some(bytes) = lake.store().find(&stage_dir(attempt).join(&path)).await?
+    {
+        return Ok((path, bytes));
+    }
+    Err(Error::corrupt("the rejects file is not there")
+        .with("file", path)
+        .hint("`lakebed audit` says more"))
+}
+
+fn parse_lines(path: &StorePath, bytes: &[u8]) -> Result<Vec<Result<RejectRecord>>> {
+    let damaged = |e: std::io::Error| {
+        Error::corrupt("read the rejects file")
+            .with("file", path)
+            .caused_by(e)
+    };
+    let reader = BufReader::new(zstd::Decoder::new(bytes).map_err(damaged)?);
+    let mut records = Vec::new();
+    for line in reader.lines() {
+        let line = line.map_err(damaged)?;
+        let parsed = serde_json::from_str(&line).map_err(|e| {
+            Error::corrupt("read a line of the rejects file")
+                .with("file", path)
+                .caused_by(e)
+        });
+        records.push(parsed);
+    }
+    Ok(records)
+}
+
+/// Quarantined records of one form, written out as inputs of a new call.
+#[derive(Debug)]
+pub struct RetryGroup {
+    /// The inputs, in the scratch folder.
+    pub inputs: Vec<InputSource>,
+    /// How they are read.
+    pub read: ReadSpec,
+    /// Records in them.
+    pub records: u64,
+}
+
+/// What `--rejects-of` tries again.
+#[derive(Debug)]
+pub struct Retry {
+    /// The business date of the commit.
+    pub dt: BusinessDate,
+    /// One call each.
+    pub groups: Vec<RetryGroup>,
+    /// Rejects that were no records at all (bad syntax, ragged rows, repeated headers): not tried.
+    pub left: u64,
+}
+
+/// Faults of what was never a record: trying them again is pointless.
+const NOT_RECORDS: [&str; 4] = ["syntax", "not_a_record", "cells", "header_row"];
+
+/// Writes the quarantined records of a commit into `scratch`, so that they can be ingested again.
+pub async fn retry_inputs(
+    lake: &Lake,
+    state: &DatasetState,
+    commit: &CommitId,
+    scratch: &Path,
+) -> Result<Retry> {
+    let (dt, rejects) = state
+        .dates()
+        .iter()
+        .find_map(|(dt, date)| {
+            date.rejects
+                .iter()
+                .find(|r| r.commit == *commit)
+                .map(|r| (*dt, r))
+        })
+        .ok_or_else(|| {
+            Error::not_found(format!(
+                "commit `{commit}` of `{}` has kept no rejects",
+                state.dataset()
+            ))
+            .hint(format!(
+                "`lakebed log {}` lists the commits",
+                state.dataset()
+            ))
+        })?;
+    let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
+    let mut json = Vec::new();
+    let mut csv: BTreeMap<Vec<String>, Vec<u8>> = BTreeMap::new();
+    let (mut left, mut json_records) = (0, 0);
+    let mut csv_records: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for record in parse_lines(&path, &bytes)? {
+        let record = record?;
+        if record
+            .reasons
+            .iter()
+            .any(|r| NOT_RECORDS.contains(&r.code.as_str()))
+        {
+            left += 1;
+        } else if record.form == "csv" {
+            let text = csv.entry(record.header.clone()).or_default();
+            text.extend_from_slice(record.raw.trim_end_matches(['\r', '\n']).as_bytes());
+            text.push(b'\n');
+            *csv_records.entry(record.header).or_default() += 1;
+        } else {
+            // A line break outside of strings is white space, and strings hold none: one line each.
+            json.extend(
+                record
+                    .raw
+                    .bytes()
+                    .map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }),
+            );
+            json.push(b'\n');
+            json_records += 1;
+        }
+    }
+    let mut groups = Vec::new();
+    if json_records > 0 {
+        let file = write_scratch(scratch, &format!("rejects-of-{commit}.jsonl"), &json)?;
+        groups.push(RetryGroup {
+            inputs: vec![InputSource::file(&file)],
+            read: ReadSpec {
+                format: Some(InputFormat::Jsonl),
+                encoding: utf8(),
+                ..ReadSpec::default()
+            },
+            records: json_records,
+        });
+    }
+    for (n, (header, text)) in csv.into_iter().enumerate() {
+        let file = write_scratch(scratch, &format!("rejects-of-{commit}-{n}.csv"), &text)?;
+        let records = csv_records.get(&header).copied().unwrap_or_default();
+        groups.push(RetryGroup {
+            inputs: vec![InputSource::file(&file)],
+            read: ReadSpec {
+                format: Some(InputFormat::Csv),
+                encoding: utf8(),
+                header: Some(header),
+                ..ReadSpec::default()
+            },
+            records,
+        });
+    }
+    Ok(Retry { dt, groups, left })
+}
+
+fn utf8() -> Option<String> {
+    Some("utf-8".to_owned())
+}
+
+fn write_scratch(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::File::create(&path)
+        .and_then(|mut f| f.write_all(bytes))
+        .map_err(|e| Error::io("write the file", path.display(), e))?;
+    Ok(path)
+}

@@ -1,0 +1,70 @@
+//! The refusal of a call whose records do not fit: every drifted field, with counts and samples.
+
+use std::fmt::Write as _;
+
+use crate::error::Error;
+use crate::ingest::convert::DriftItem;
+use crate::ingest::request::{IngestOutcome, IngestReport};
+
+/// Most drifted places named in one error; the JSON has them all.
+const MAX_PLACES: usize = 50;
+
+impl IngestReport {
+    /// The error of a call that was refused: every drifted field, with counts and samples.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Error> {
+        (self.outcome == IngestOutcome::Refused).then(|| mismatch_error(self))
+    }
+}
+
+fn mismatch_error(report: &IngestReport) -> Error {
+    let IngestReport {
+        dataset,
+        schema_version: version,
+        drift,
+        rows,
+        rejected,
+        ..
+    } = report;
+    let total = rows + rejected;
+    let mut error = Error::precondition(format!(
+        "{rejected} of {total} records do not fit schema version {version} of `{dataset}`; nothing was written"
+    ));
+    let mut beyond = drift.unlisted();
+    for (i, item) in drift.items().enumerate() {
+        if i < MAX_PLACES {
+            error = error.detail(drift_line(item));
+        } else {
+            beyond += 1;
+        }
+    }
+    if beyond > 0 {
+        error = error.detail(format!(
+            "... and {beyond} more; `--format json` names them all"
+        ));
+    }
+    let mut hints: Vec<&str> = drift.items().filter_map(|i| i.hint.as_deref()).collect();
+    hints.dedup();
+    for hint in hints.into_iter().take(5) {
+        error = error.hint(hint);
+    }
+    error
+        .hint("`--on-mismatch quarantine` stores the good records and keeps the others with their reasons")
+        .hint(format!("if the site has changed: `lakebed schema propose {dataset} FILES...` writes the next version"))
+}
+
+/// One drifted place in one line.
+fn drift_line(item: &DriftItem) -> String {
+    let mut line = format!("{} ({}): {} x", item.path, item.code, item.count);
+    if !item.samples.is_empty() {
+        let samples: Vec<String> = item.samples.iter().map(|s| format!("`{s}`")).collect();
+        // A String takes every write.
+        drop(write!(line, ", such as {}", samples.join(", ")));
+    }
+    drop(write!(
+        line,
+        "; first at {} line {}: {}",
+        item.file, item.line, item.reason
+    ));
+    line
+}

@@ -1,0 +1,161 @@
+//! What an ingest is asked for and what it answers: the shapes of the command's JSON.
+
+use serde::Serialize;
+
+use crate::ingest::convert::{Drift, PresenceCounts};
+use crate::ingest::decode::Mismatch;
+use crate::ingest::read::InputSource;
+use crate::name::{BatchLabel, CommitId, ContentHash, DatasetRef, RunName};
+use crate::spec::{By, LoadKind, Provenance, ReadSpec};
+use crate::time::BusinessDate;
+
+/// Version of the JSON result.
+pub const REPORT_FORMAT: u32 = 1;
+
+/// One call of ingest.
+#[derive(Debug, Clone)]
+pub struct IngestRequest {
+    /// Into which dataset.
+    pub dataset: DatasetRef,
+    /// Of which business date.
+    pub dt: BusinessDate,
+    /// From which inputs.
+    pub inputs: Vec<InputSource>,
+    /// Under which published version; `None` = the newest.
+    pub schema_version: Option<u32>,
+    /// Reading rules of this call; they override the schema's `[input]`.
+    pub read: ReadSpec,
+    /// What happens to records that do not fit.
+    pub mismatch: Mismatch,
+    /// The caller's label.
+    pub batch: Option<BatchLabel>,
+    /// The run.
+    pub run: Option<RunName>,
+    /// Seal the date with this commit.
+    pub complete: bool,
+    /// Add to a sealed date.
+    pub late: bool,
+    /// Accept inputs without records.
+    pub allow_empty: bool,
+    /// Store again what was retired.
+    pub restore: bool,
+    /// Full or incremental load.
+    pub load: LoadKind,
+    /// How the rows came to be; `None` = live, or backfill for a past date that was never opened.
+    pub provenance: Option<Provenance>,
+    /// Who asks.
+    pub by: By,
+    /// Worker threads; `None` = the machine's.
+    pub threads: Option<usize>,
+    /// Bytes of text in a row group; `None` = 16 MiB.
+    pub group_bytes: Option<usize>,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IngestOutcome {
+    /// A record was put.
+    Committed,
+    /// Every input was stored before; nothing was written.
+    AlreadyThere,
+    /// Records do not fit and the policy is `fail`; nothing was written ([`IngestReport::refusal`]).
+    Refused,
+}
+
+/// A data file that a call wrote.
+#[derive(Debug, Clone, Serialize)]
+pub struct WrittenFile {
+    /// Path within the lake.
+    pub path: String,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// BLAKE3.
+    pub blake3: ContentHash,
+}
+
+/// An input that was stored.
+#[derive(Debug, Clone, Serialize)]
+pub struct StoredInput {
+    /// Name as given.
+    pub name: String,
+    /// BLAKE3 of its unpacked bytes.
+    pub content: ContentHash,
+    /// Unpacked bytes.
+    pub bytes: u64,
+    /// Form it was read as.
+    pub form: String,
+    /// Rows stored.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejected: u64,
+    /// Set when the same content was stored before under another batch label: that record's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat_of: Option<u64>,
+}
+
+/// An input that was not stored.
+#[derive(Debug, Clone, Serialize)]
+pub struct SkippedInput {
+    /// Name as given.
+    pub name: String,
+    /// BLAKE3 of its unpacked bytes.
+    pub content: ContentHash,
+    /// Why, in words.
+    pub reason: String,
+    /// The record that holds it; `None` = an equal input of the same call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_by: Option<u64>,
+}
+
+/// The JSON result of `lakebed ingest --format json`.
+#[derive(Debug, Clone, Serialize)]
+#[must_use]
+pub struct IngestReport {
+    /// Version of this shape.
+    pub format: u32,
+    /// The dataset.
+    pub dataset: DatasetRef,
+    /// The business date.
+    pub date: BusinessDate,
+    /// The schema version.
+    pub schema_version: u32,
+    /// What became of the call.
+    pub outcome: IngestOutcome,
+    /// The commit; `None` when nothing was written.
+    pub commit: Option<CommitId>,
+    /// Its record's number.
+    pub log_position: Option<u64>,
+    /// Records read as records.
+    pub records: u64,
+    /// Rows stored by this call; of a refused call: rows that fit.
+    pub rows: u64,
+    /// Records rejected by this call.
+    pub rejected: u64,
+    /// Records with unknown fields kept in `_extra`.
+    pub extra_rows: u64,
+    /// Lone surrogates replaced by U+FFFD.
+    pub lone_surrogates: u64,
+    /// NUL characters kept.
+    pub nul_characters: u64,
+    /// Data files written.
+    pub files: Vec<WrittenFile>,
+    /// Rejects file within the lake.
+    pub rejects_file: Option<String>,
+    /// Inputs stored.
+    pub inputs: Vec<StoredInput>,
+    /// Inputs not stored.
+    pub skipped: Vec<SkippedInput>,
+    /// Provenance of the rows.
+    pub provenance: Provenance,
+    /// Whether the date is sealed now.
+    pub complete: bool,
+    /// What a reader of the report should know.
+    pub warnings: Vec<String>,
+    /// How records differ from the schema.
+    pub drift: Drift,
+    /// Per field: records by the nine kinds of presence.
+    pub presence: PresenceCounts,
+}

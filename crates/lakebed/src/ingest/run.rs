@@ -1,0 +1,341 @@
+//! One call of ingest: replay table, pipeline, commit, moves, seal, catalog.
+//!
+//! ING-5: one call is one commit or none. ING-6: an input that is stored already is never stored
+//! again; what is found out late (standard input, a race) discards the attempt and starts over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, sync};
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::ingest::assemble::Produced;
+use crate::ingest::convert::Plan;
+use crate::ingest::decode::Mismatch;
+use crate::ingest::inputs::{Known, Planned};
+use crate::ingest::pipeline::{Job, Staged, run as run_pipeline};
+use crate::ingest::progress::Progress;
+use crate::ingest::read::{InputSource, ReadOptions};
+use crate::ingest::request::{IngestOutcome, IngestReport, IngestRequest};
+use crate::log::{
+    CommitOutcome, DatasetState, SealOutcome, commit, finish_moves, refusal, seal,
+    withdraw_success, write_success,
+};
+use crate::name::{AttemptId, ContentHash};
+use crate::registry;
+use crate::spec::{FieldSpec, PartitionKey, ReadSpec, Requirement};
+use crate::store::{Lake, partition_dir, rejects_dir, stage_dir};
+use crate::time::unique_id;
+
+/// Bytes of text in a row group, unless asked otherwise.
+const GROUP_BYTES: usize = 16 << 20;
+/// Bytes after which a call begins its next data file.
+const FILE_BYTES: usize = 1 << 30;
+/// How often a call starts over before it gives up.
+const MAX_ROUNDS: usize = 20;
+
+/// Stores the inputs of one call in one commit.
+///
+/// # Errors
+/// `PreconditionFailed` where the date is sealed or an input is refused;
+/// `CorruptData` for a failed file. In every case nothing is committed and nothing becomes visible.
+pub async fn ingest(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    request: &IngestRequest,
+    progress: &dyn Progress,
+) -> Result<IngestReport> {
+    let call = Call::prepare(lake, request).await?;
+    let mut state = DatasetState::load(lake, &request.dataset).await?;
+    finish_moves(lake, &state).await?;
+    let mut known = BTreeMap::new();
+    for _ in 0..MAX_ROUNDS {
+        match call.round(&mut state, &mut known, progress).await? {
+            Round::Done(report) => {
+                if report.outcome == IngestOutcome::Refused {
+                    return Ok(*report);
+                }
+                return call.settle(&mut state, catalog, *report).await;
+            }
+            Round::Again => {
+                state.catch_up(lake).await?;
+            }
+        }
+    }
+    Err(Error::conflict(format!(
+        "`{}` changed under this call {MAX_ROUNDS} times",
+        request.dataset
+    ))
+    .retryable())
+}
+
+/// How a round ended.
+enum Round {
+    Done(Box<IngestReport>),
+    /// Something changed meanwhile; nothing was committed.
+    Again,
+}
+
+/// How a try ended.
+enum Tried {
+    Produced(Box<Produced>),
+    /// Something changed meanwhile.
+    StartOver,
+}
+
+/// What does not change over the rounds of a call.
+pub(super) struct Call<'a> {
+    pub(super) lake: &'a Lake,
+    pub(super) request: &'a IngestRequest,
+    pub(super) version: u32,
+    pub(super) schema_hash: ContentHash,
+    pub(super) read_spec: ReadSpec,
+    pub(super) read: ReadOptions,
+    fields: Vec<FieldSpec>,
+    plan: Arc<Plan>,
+}
+
+/// One try of a call: what was planned and what lies in the stage under its id.
+pub(super) struct Attempt {
+    pub(super) id: AttemptId,
+    /// Whether the date was sealed when it began.
+    pub(super) sealed: bool,
+    pub(super) planned: Vec<Planned>,
+    pub(super) staged: Staged,
+}
+
+impl<'a> Call<'a> {
+    async fn prepare(lake: &'a Lake, request: &'a IngestRequest) -> Result<Self> {
+        let published = match request.schema_version {
+            Some(version) => registry::get(lake, &request.dataset, version).await?,
+            None => registry::latest(lake, &request.dataset).await?.ok_or_else(|| {
+                let dataset = &request.dataset;
+                Error::not_found(format!("dataset `{dataset}` has no published schema"))
+                    .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
+                    .hint("or check the name: `lakebed schema list` shows every dataset")
+            })?,
+        };
+        let (published, schema_hash) = published;
+        let schema = &published.schema;
+        let read_spec = schema.input.overridden_by(&request.read);
+        let group_bytes = request.group_bytes.unwrap_or(GROUP_BYTES);
+        Ok(Self {
+            lake,
+            request,
+            version: schema.version,
+            schema_hash,
+            fields: schema.fields.clone(),
+            read: ReadOptions::new(&read_spec)?
+                .with_allow_empty(request.allow_empty)
+                .with_chunk_bytes(group_bytes),
+            plan: Arc::new(Plan::compile(schema, &read_spec)?),
+            read_spec,
+        })
+    }
+
+    pub(super) fn key(&self) -> PartitionKey {
+        PartitionKey {
+            dt: self.request.dt,
+            schema_version: self.version,
+            revision: 0,
+        }
+    }
+
+    async fn round(
+        &self,
+        state: &mut DatasetState,
+        known: &mut Known,
+        progress: &dyn Progress,
+    ) -> Result<Round> {
+        let request = self.request;
+        let sealed = state.is_sealed(request.dt);
+        let (planned, mut skipped, mut warnings) = self.plan_inputs(state, known)?;
+        if planned.is_empty() {
+            let report = self.report(
+                Produced::nothing(&self.fields),
+                skipped,
+                warnings,
+                self.provenance(state),
+            );
+            return Ok(Round::Done(Box::new(report)));
+        }
+        if sealed && !request.late {
+            let dt = request.dt;
+            return Err(Error::precondition(format!("{dt} of `{}` is sealed", request.dataset)).hint(format!(
+                "add late records with `--late`, or open the date: `lakebed reopen {} --date {dt}`",
+                request.dataset
+            )));
+        }
+        kill_point("ingest.before_stage");
+        let id: AttemptId = unique_id(self.lake.clock()).parse()?;
+        let outcome = match self.stage(&id, &planned, progress) {
+            Ok(staged) => {
+                let attempt = Attempt {
+                    id: id.clone(),
+                    sealed,
+                    planned,
+                    staged,
+                };
+                self.finish_round(state, known, attempt, &mut warnings)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(Tried::Produced(produced)) => {
+                if produced.outcome() == IngestOutcome::Refused {
+                    self.discard(state, &id).await;
+                }
+                let provenance = produced.provenance;
+                skipped.sort_by(|a, b| a.name.cmp(&b.name));
+                Ok(Round::Done(Box::new(
+                    self.report(*produced, skipped, warnings, provenance),
+                )))
+            }
+            Ok(Tried::StartOver) => {
+                self.discard(state, &id).await;
+                Ok(Round::Again)
+            }
+            Err(error) => {
+                self.discard(state, &id).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks what was staged, then commits it.
+    async fn finish_round(
+        &self,
+        state: &mut DatasetState,
+        known: &mut Known,
+        attempt: Attempt,
+        warnings: &mut Vec<String>,
+    ) -> Result<Tried> {
+        let staged = &attempt.staged;
+        if self.request.mismatch == Mismatch::Fail && staged.stats.rejected > 0 {
+            let refused = Produced::refused(attempt.staged.stats, self.provenance(state));
+            return Ok(Tried::Produced(Box::new(refused)));
+        }
+        if self.learn(state, known, &attempt.planned, staged)? {
+            return Ok(Tried::StartOver);
+        }
+        for result in &staged.inputs {
+            warnings.extend(result.facts.warnings.iter().cloned());
+        }
+        let provenance = self.provenance(state);
+        let files = self.name_files(&attempt).await?;
+        let draft = self.draft(state, &attempt, &files, provenance)?;
+        if attempt.sealed {
+            withdraw_success(self.lake, state, self.request.dt).await?;
+        }
+        kill_point("ingest.before_commit");
+        let logged = match commit(self.lake, state, &draft).await? {
+            CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => logged,
+            CommitOutcome::Conflict(unmet) => {
+                return match unmet.requirement {
+                    Requirement::InputAbsent { .. }
+                    | Requirement::BatchAbsent { .. }
+                    | Requirement::AttemptOpen { .. }
+                    | Requirement::DateSealed { .. } => Ok(Tried::StartOver),
+                    Requirement::DateOpen { .. } if self.request.late => Ok(Tried::StartOver),
+                    Requirement::DateOpen { .. }
+                    | Requirement::PartitionActive { .. }
+                    | Requirement::SchemaPublished { .. } => Err(refusal(&unmet)),
+                };
+            }
+        };
+        Ok(Tried::Produced(Box::new(
+            self.produced(logged, attempt, files, provenance),
+        )))
+    }
+
+    fn stage(
+        &self,
+        attempt: &AttemptId,
+        planned: &[Planned],
+        progress: &dyn Progress,
+    ) -> Result<Staged> {
+        let request = self.request;
+        let inputs: Vec<InputSource> = planned.iter().map(|p| p.source.clone()).collect();
+        let total = inputs
+            .iter()
+            .map(InputSource::packed_bytes)
+            .sum::<Option<u64>>();
+        let threads = request
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from))
+            .max(1);
+        let stage = stage_dir(attempt);
+        progress.begin(total);
+        let staged = run_pipeline(&Job {
+            store: &**self.lake.store(),
+            inputs: &inputs,
+            read: &self.read,
+            plan: Arc::clone(&self.plan),
+            source: &request.dataset.source(),
+            mismatch: request.mismatch,
+            threads,
+            group_bytes: request.group_bytes.unwrap_or(GROUP_BYTES),
+            file_bytes: FILE_BYTES,
+            stage: stage.join(&partition_dir(&request.dataset, &self.key())),
+            rejects_stage: stage.join(&rejects_dir(&request.dataset, request.dt)),
+            progress,
+        });
+        progress.end();
+        staged
+    }
+
+    /// Everything after the commit. What fails here leaves the commit standing, so it is a warning:
+    /// any later call, or `audit --repair`, finishes it.
+    async fn settle(
+        &self,
+        state: &mut DatasetState,
+        catalog: &dyn Catalog,
+        mut report: IngestReport,
+    ) -> Result<IngestReport> {
+        if let Err(error) = finish_moves(self.lake, state).await {
+            report.warnings.push(format!(
+                "committed, but not every file is at its place yet: {error}"
+            ));
+        }
+        match self.complete_date(state).await {
+            Ok(complete) => report.complete = complete,
+            Err(error) if report.outcome == IngestOutcome::AlreadyThere => return Err(error),
+            Err(error) => report.warnings.push(format!(
+                "committed, but the date could not be sealed: {error}"
+            )),
+        }
+        if let Err(error) = sync(self.lake, catalog, &self.request.dataset).await {
+            report.warnings.push(format!(
+                "committed, but the catalog could not follow: {error}"
+            ));
+        }
+        Ok(report)
+    }
+
+    /// `_SUCCESS` where the date is sealed now; seals it where only the seal was missing.
+    async fn complete_date(&self, state: &mut DatasetState) -> Result<bool> {
+        let dt = self.request.dt;
+        if self.request.complete && !state.is_sealed(dt) {
+            // Nothing new was stored, but the caller declares the date complete.
+            match seal(self.lake, state, dt, self.request.by.clone()).await? {
+                SealOutcome::Done { .. } | SealOutcome::AlreadySo { .. } => {}
+            }
+        }
+        if state.is_sealed(dt) {
+            write_success(self.lake, state, dt).await?;
+        }
+        Ok(state.is_sealed(dt))
+    }
+
+    /// Deletes what an attempt staged, unless its record was put after all: a put can succeed and
+    /// its answer be lost. What cannot be deleted is found by `audit`.
+    async fn discard(&self, state: &mut DatasetState, attempt: &AttemptId) {
+        if state.catch_up(self.lake).await.is_err() || state.committed_attempt(attempt).is_some() {
+            return;
+        }
+        drop(self.lake.store().delete_folder(&stage_dir(attempt)).await);
+        // `_SUCCESS` of a sealed date is withdrawn before the commit that then did not happen.
+        drop(write_success(self.lake, state, self.request.dt).await);
+    }
+}
