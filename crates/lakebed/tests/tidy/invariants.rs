@@ -30,7 +30,7 @@ fn leading_id(text: &str) -> Option<&str> {
     good.then(|| &text[..letters.len() + 1 + digits])
 }
 
-/// Ids that a file's docs declare: `LOG-2: ...`.
+/// Ids that a file's docs declare: `LOG-2: ...`, or a table row `| LOG-2 | ... |`.
 fn declared(file: &SourceFile) -> Vec<Mention> {
     let mut found = Vec::new();
     for (i, line) in file.text.lines().enumerate() {
@@ -41,13 +41,15 @@ fn declared(file: &SourceFile) -> Vec<Mention> {
         else {
             continue;
         };
-        for word in doc.split_whitespace() {
-            if let Some(id) = leading_id(word)
-                && word.len() == id.len() + 1
-                && word.ends_with(':')
-            {
+        let words = doc.split_whitespace().filter_map(|w| w.strip_suffix(':'));
+        let row = doc
+            .trim()
+            .strip_prefix('|')
+            .and_then(|r| r.split('|').next());
+        for word in words.chain(row.map(str::trim)) {
+            if leading_id(word) == Some(word) {
                 found.push(Mention {
-                    id: id.to_owned(),
+                    id: word.to_owned(),
                     file: file.path.clone(),
                     line: i + 1,
                 });
@@ -169,11 +171,11 @@ fn page_and_code_that_agree_give_nothing() {
     let files = [
         file(
             "crates/a/src/a.rs",
-            "//! LOG-1: x. UTF-8: no id of ours, nor `LOG-9`.\nfn attack() {}\n",
+            "//! LOG-1: x. UTF-8: no id, nor `LOG-9`.\n//! | FIL-1 | y |\n//! | FIL-1, LOG-1 | both |\nfn attack() {}\n",
         ),
         file(
             PAGE,
-            "| id | what | test |\n| LOG-1 | x | `attack`, `.ci/b.py` |\n`a.b`\n",
+            "| id | what | test |\n| LOG-1 | x | `attack`, `.ci/b.py` |\n| FIL-1 | y | `attack` |\n`a.b`\n",
         ),
         file(".ci/b.py", ""),
         file(
