@@ -152,7 +152,7 @@ fn check_all(files: &[SourceFile]) -> Vec<Finding> {
             }
         }
     }
-    found.extend(invariants::check(files));
+    found.extend(invariants::check(files, &tests));
     found.sort();
     found
 }
