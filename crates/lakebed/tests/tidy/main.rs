@@ -4,6 +4,7 @@
 //! and line. Each rule is a function over one file's text, tested in its own module with a snippet
 //! that breaks it.
 
+mod cycles;
 mod edges;
 mod invariants;
 mod scan;
@@ -152,6 +153,7 @@ fn check_all(files: &[SourceFile]) -> Vec<Finding> {
             }
         }
     }
+    found.extend(cycles::check(files, &tests));
     found.extend(invariants::check(files, &tests));
     found.sort();
     found
