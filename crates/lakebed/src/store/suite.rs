@@ -107,13 +107,7 @@ async fn a_visible_name_holds_whole_bytes<B: Backend>() {
                         .unwrap()
                         .map(|b| b.len() as u64),
                 );
-                lengths.extend(
-                    store
-                        .find_size(&looked_for)
-                        .await
-                        .unwrap()
-                        .map(|n| n as usize),
-                );
+                lengths.extend(store.find_size(&looked_for).await.unwrap());
             }
             lengths
         });
