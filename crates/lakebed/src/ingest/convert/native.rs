@@ -40,7 +40,7 @@ impl<'p> Row<'p> {
                 (Kind::Date(_), Column::Date(_)) => {
                     self.moment_trouble(plan, &day.to_string(), MomentTrouble::Range)
                 }
-                _ => self.wrong_type(plan, &typed::date_text(*day), "a date"),
+                _ => self.wrong_type(plan, &moment::date_text(i64::from(*day)), "a date"),
             },
             NativeValue::Instant(micros) => match (&plan.kind, column) {
                 (Kind::Timestamp(_), Column::Timestamp(c)) => match in_range(*micros) {
@@ -50,7 +50,7 @@ impl<'p> Row<'p> {
                     }
                     Err(t) => self.moment_trouble(plan, &micros.to_string(), t),
                 },
-                _ => self.wrong_type(plan, &typed::wall_text(*micros), "a timestamp"),
+                _ => self.wrong_type(plan, &moment::wall_text(*micros), "a timestamp"),
             },
             NativeValue::WallTime(micros) => self.native_wall(plan, *micros, column),
             NativeValue::Nanos(nanos) => {
@@ -88,7 +88,7 @@ impl<'p> Row<'p> {
         let done = match (&plan.kind, &mut *column) {
             (Kind::Timestamp(timestamp), Column::Timestamp(c)) => {
                 if timestamp.zone.is_none() {
-                    let text = typed::wall_text(wall);
+                    let text = moment::wall_text(wall);
                     let why = "is a wall time, and the field has no `time_zone`";
                     let refusal = Refusal::new(FaultCode::Format, &text, why);
                     return self.invalid(&refusal.hint(
@@ -105,11 +105,11 @@ impl<'p> Row<'p> {
                 Ok(_) => Err(MomentTrouble::Range),
                 Err(trouble) => Err(trouble),
             },
-            _ => return self.wrong_type(plan, &typed::wall_text(wall), "a timestamp"),
+            _ => return self.wrong_type(plan, &moment::wall_text(wall), "a timestamp"),
         };
         match done {
             Ok(()) => Got::Value(Presence::Present),
-            Err(trouble) => self.moment_trouble(plan, &typed::wall_text(wall), trouble),
+            Err(trouble) => self.moment_trouble(plan, &moment::wall_text(wall), trouble),
         }
     }
 

@@ -15,10 +15,9 @@ use arrow_schema::{DataType, Fields, TimeUnit};
 use base64::Engine as _;
 
 use crate::ingest::convert::fault::push_json_string;
+use crate::ingest::convert::moment::{date_text, wall_text};
 use crate::ingest::native::NativeValue;
 use crate::ingest::raw::{NonFinite, Raw};
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// Named arrays of one length: a batch, or the children of a struct.
 pub(crate) struct Members<'a> {
@@ -267,19 +266,6 @@ fn timestamp<'a>(
     })
 }
 
-/// A date as `YYYY-MM-DD`.
-pub(crate) fn date_text(day: i32) -> String {
-    let instant = crate::time::Instant::from_micros(i64::from(day) * MICROS_PER_DAY);
-    let text = instant.to_string();
-    text.split('T').next().unwrap_or_default().to_owned()
-}
-
-/// A wall time as RFC 3339 without an offset.
-pub(crate) fn wall_text(micros: i64) -> String {
-    let text = crate::time::Instant::from_micros(micros).to_string();
-    text.trim_end_matches('Z').to_owned()
-}
-
 /// A float so that it reads back as itself.
 pub(crate) fn float_text(value: f64) -> String {
     format!("{value:?}")
@@ -314,9 +300,9 @@ pub(crate) fn write_json(out: &mut String, array: &ArrayRef, row: usize) -> Opti
 /// Appends a value as JSON text: dates and instants as texts, bytes in base64.
 pub(crate) fn write_value(out: &mut String, value: &NativeValue<'_>) -> Option<NonFinite> {
     match value {
-        NativeValue::Date(day) => push_json_string(out, &date_text(*day)),
+        NativeValue::Date(day) => push_json_string(out, &date_text(i64::from(*day))),
         NativeValue::Instant(micros) => {
-            push_json_string(out, &crate::time::Instant::from_micros(*micros).to_string());
+            push_json_string(out, &format!("{}Z", wall_text(*micros)));
         }
         NativeValue::WallTime(micros) => push_json_string(out, &wall_text(*micros)),
         NativeValue::Nanos(nanos) => {
