@@ -219,7 +219,7 @@ impl EpochUnit {
     }
 
     /// From a JSON number by its text: exactly integral, for seconds with a fraction.
-    pub(crate) fn from_number(self, text: &str) -> Result<i64, MomentTrouble> {
+    pub(crate) fn of_number(self, text: &str) -> Result<i64, MomentTrouble> {
         let trouble = |t| match t {
             NumberTrouble::Format => MomentTrouble::Format,
             NumberTrouble::Range => MomentTrouble::Range,
@@ -234,14 +234,14 @@ impl EpochUnit {
     }
 
     /// From a text of digits with an optional minus, for seconds with a fraction.
-    pub(crate) fn from_text(self, text: &str) -> Result<i64, MomentTrouble> {
+    pub(crate) fn of_text(self, text: &str) -> Result<i64, MomentTrouble> {
         match int_from_text(text) {
             Ok(units) => self.instant(units),
             Err(NumberTrouble::Range) => Err(MomentTrouble::Range),
             Err(NumberTrouble::Format | NumberTrouble::Precision) => {
                 let plain = !text.bytes().any(|b| matches!(b, b'e' | b'E'));
                 if self == Self::Seconds && plain && is_number(text) {
-                    return self.from_number(text);
+                    return self.of_number(text);
                 }
                 Err(MomentTrouble::Format)
             }
@@ -331,28 +331,22 @@ mod tests {
     #[test]
     fn epochs_take_digits() {
         use EpochUnit::{Micros, Millis, Seconds};
-        assert_eq!(
-            Millis.from_number("1716163200123"),
-            Ok(1_716_163_200_123_000)
-        );
-        assert_eq!(Millis.from_number("-1"), Ok(-1000));
-        assert_eq!(Millis.from_number("1e3"), Ok(1_000_000));
-        assert_eq!(Millis.from_number("1.5"), Err(Precision));
-        assert_eq!(Millis.from_text("1716163200123"), Ok(1_716_163_200_123_000));
-        assert_eq!(Millis.from_text("1.5"), Err(Format));
-        assert_eq!(Millis.from_text("1.0"), Err(Format));
-        assert_eq!(Millis.from_text("soon"), Err(Format));
-        assert_eq!(
-            Seconds.from_text("1716163200.25"),
-            Ok(1_716_163_200_250_000)
-        );
-        assert_eq!(Seconds.from_text("1e3"), Err(Format));
-        assert_eq!(Seconds.from_number("0.0000001"), Err(Precision));
-        assert_eq!(Seconds.from_number("-0.5"), Ok(-500_000));
-        assert_eq!(Micros.from_number("7"), Ok(7));
-        assert_eq!(Seconds.from_number("253402300800"), Err(Range));
-        assert_eq!(Seconds.from_number("99999999999999999999"), Err(Range));
-        assert_eq!(Micros.from_text("99999999999999999999"), Err(Range));
+        assert_eq!(Millis.of_number("1716163200123"), Ok(1_716_163_200_123_000));
+        assert_eq!(Millis.of_number("-1"), Ok(-1000));
+        assert_eq!(Millis.of_number("1e3"), Ok(1_000_000));
+        assert_eq!(Millis.of_number("1.5"), Err(Precision));
+        assert_eq!(Millis.of_text("1716163200123"), Ok(1_716_163_200_123_000));
+        assert_eq!(Millis.of_text("1.5"), Err(Format));
+        assert_eq!(Millis.of_text("1.0"), Err(Format));
+        assert_eq!(Millis.of_text("soon"), Err(Format));
+        assert_eq!(Seconds.of_text("1716163200.25"), Ok(1_716_163_200_250_000));
+        assert_eq!(Seconds.of_text("1e3"), Err(Format));
+        assert_eq!(Seconds.of_number("0.0000001"), Err(Precision));
+        assert_eq!(Seconds.of_number("-0.5"), Ok(-500_000));
+        assert_eq!(Micros.of_number("7"), Ok(7));
+        assert_eq!(Seconds.of_number("253402300800"), Err(Range));
+        assert_eq!(Seconds.of_number("99999999999999999999"), Err(Range));
+        assert_eq!(Micros.of_text("99999999999999999999"), Err(Range));
     }
 
     proptest! {
@@ -367,10 +361,8 @@ mod tests {
 
         #[test]
         fn any_text_is_no_crash(text in "[0-9T:.Z+\\- 年]{0,32}") {
-            if let Ok(micros) = rfc3339(&text) {
-                if let Ok(jiff) = text.parse::<jiff::Timestamp>() {
-                    prop_assert_eq!(jiff.as_microsecond(), micros);
-                }
+            if let (Ok(micros), Ok(jiff)) = (rfc3339(&text), text.parse::<jiff::Timestamp>()) {
+                prop_assert_eq!(jiff.as_microsecond(), micros);
             }
             prop_assert_eq!(date(&text).ok(), text.parse::<crate::time::BusinessDate>().ok().map(|d| d.days()));
         }

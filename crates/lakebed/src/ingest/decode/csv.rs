@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::ingest::chunk::CsvHeader;
-use crate::ingest::convert::{FaultCode, Place, Slot, push_member};
+use crate::ingest::convert::{FaultCode, Place, Row, Slot, push_member};
 use crate::ingest::decode::position::LineCounter;
 use crate::ingest::decode::sink::{Sink, Unread};
 use crate::ingest::raw::Raw;
@@ -108,10 +108,12 @@ impl<'t> Splitter<'t> {
         if !returns {
             return end;
         }
-        if let Some(cell) = cells.last_mut() {
-            if !cell.quoted && cell.end == end && cell.start < end {
-                cell.end -= 1;
-            }
+        if let Some(cell) = cells.last_mut()
+            && !cell.quoted
+            && cell.end == end
+            && cell.start < end
+        {
+            cell.end -= 1;
         }
         end - 1
     }
@@ -145,7 +147,8 @@ impl<'t> Splitter<'t> {
         let after = self.find_end((end + 1).min(bytes.len()));
         let between = bytes.get(end + 1..after).unwrap_or_default();
         let ends_line = bytes.get(after) == Some(&b'\n');
-        if !between.is_empty() && !(ends_line && between == b"\r") && *shape == Shape::Whole {
+        let is_break = ends_line && between == b"\r";
+        if *shape == Shape::Whole && !(between.is_empty() || is_break) {
             *shape = Shape::TextAfterQuote;
         }
         (cell, after)
@@ -171,24 +174,32 @@ impl<'t> Splitter<'t> {
     }
 }
 
+/// The header of a chunk against the plan.
+struct Columns<'c> {
+    names: &'c [String],
+    slots: Vec<Option<&'c Slot>>,
+    /// Empty cells so far of each column that is unknown.
+    empty: Vec<u64>,
+}
+
 /// CSV records of one chunk.
-pub(super) fn decode_csv(
-    sink: &mut Sink<'_>,
+pub(super) fn decode_csv<'c>(
+    sink: &mut Sink<'c>,
     text: &str,
-    header: &CsvHeader,
+    header: &'c CsvHeader,
     first_line: u64,
     file: &str,
 ) -> Result<()> {
-    let plan = sink.row.plan;
-    let find = |name: &String| {
-        let position = plan.root.input.find(name, usize::MAX)?;
-        plan.root.input.slots.get(position)
+    let input = &sink.row.plan.root.input;
+    let find = |name: &String| input.slots.get(input.find(name, usize::MAX)?);
+    let mut columns = Columns {
+        names: &header.names,
+        slots: header.names.iter().map(find).collect(),
+        empty: vec![0; header.names.len()],
     };
-    let slots: Vec<Option<&Slot>> = header.names.iter().map(find).collect();
-    let mut empty = vec![0_u64; slots.len()];
     let has_nul = memchr::memchr(0, text.as_bytes()).is_some();
     let mut lines = LineCounter::new(text.as_bytes(), first_line);
-    let mut cells = Vec::with_capacity(slots.len());
+    let mut cells = Vec::with_capacity(header.names.len());
     let mut splitter = Splitter {
         text,
         at: 0,
@@ -216,54 +227,55 @@ pub(super) fn decode_csv(
             continue;
         }
         sink.room_for(raw.len())?;
-        let row = &mut sink.row;
-        row.begin();
-        let stamp = row.memory.next_stamp();
-        let at = Place {
-            level: &plan.root,
-            stamp,
-            is_top: true,
-            strict: true,
-        };
-        let mut columns = std::mem::take(&mut row.memory.columns);
-        for (i, cell) in cells.iter().enumerate() {
-            let value = splitter.cell_text(*cell);
-            let raw = Raw::Cell {
-                text: &value,
-                quoted: cell.quoted,
-            };
-            match slots.get(i) {
-                Some(Some(slot)) => row.slot(slot, &raw, &at, &mut columns),
-                _ if value.is_empty() => {
-                    if let Some(n) = empty.get_mut(i) {
-                        *n += 1;
-                    }
-                }
-                _ => row.unknown(&header.names[i], &raw, true),
-            }
-        }
-        row.fill_absent(&plan.root, stamp, &mut columns, true);
-        row.memory.columns = columns;
+        decode_record(&mut sink.row, &splitter, &cells, &mut columns);
         if has_nul {
             let nuls = memchr::memchr_iter(0, raw.as_bytes()).count();
-            row.met.nuls += u64::try_from(nuls).unwrap_or(0);
+            sink.row.met.nuls += u64::try_from(nuls).unwrap_or(0);
         }
         sink.settle(|| lines.line_at(range.start), || raw.to_owned());
     }
-    note_unknown_columns(sink, header, &slots, &empty, first_line);
+    note_unknown_columns(sink, &columns, first_line);
     Ok(())
 }
 
-/// An unknown column is reported even where all of its cells are empty.
-fn note_unknown_columns(
-    sink: &mut Sink<'_>,
-    header: &CsvHeader,
-    slots: &[Option<&Slot>],
-    empty: &[u64],
-    first_line: u64,
+/// The cells of one record into the fields that read them.
+#[inline]
+fn decode_record<'c>(
+    row: &mut Row<'c>,
+    splitter: &Splitter<'_>,
+    cells: &[Cell],
+    header: &mut Columns<'c>,
 ) {
-    let columns = header.names.iter().zip(slots).zip(empty);
-    for ((name, slot), empty) in columns {
+    row.begin();
+    let level = &row.plan.root;
+    let at = Place {
+        level,
+        stamp: row.memory.next_stamp(),
+        is_top: true,
+        strict: true,
+    };
+    let mut columns = std::mem::take(&mut row.memory.columns);
+    let known = header.slots.iter().zip(header.names).zip(&mut header.empty);
+    for (cell, ((slot, name), empty)) in cells.iter().zip(known) {
+        let text = splitter.cell_text(*cell);
+        let raw = Raw::Cell {
+            text: &text,
+            quoted: cell.quoted,
+        };
+        match slot {
+            Some(slot) => row.slot(slot, &raw, &at, &mut columns),
+            None if text.is_empty() => *empty += 1,
+            None => row.unknown(name, &raw, true),
+        }
+    }
+    row.fill_absent(level, at.stamp, &mut columns, true);
+    row.memory.columns = columns;
+}
+
+/// An unknown column is reported even where all of its cells are empty.
+fn note_unknown_columns(sink: &mut Sink<'_>, columns: &Columns<'_>, first_line: u64) {
+    let all = columns.names.iter().zip(&columns.slots).zip(&columns.empty);
+    for ((name, slot), empty) in all {
         if slot.is_none() {
             let mut place = "$".to_owned();
             push_member(&mut place, name);

@@ -13,7 +13,7 @@ use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoded, Mismatch};
 use crate::spec::RejectReason;
 
 /// A batch is ended before the texts of a column could pass the 32-bit offsets of Arrow.
-const MAX_BATCH_TEXT: usize = 1 << 30;
+pub(super) const MAX_BATCH_TEXT: usize = 1 << 30;
 /// A batch has at most so many rows, so that the constant columns stay small.
 const MAX_BATCH_ROWS: usize = 1 << 20;
 

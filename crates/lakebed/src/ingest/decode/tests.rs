@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::ingest::chunk::{Chunk, ChunkBody, CsvHeader};
-use crate::ingest::convert::{Members, Plan, Presence, write_members};
+use crate::ingest::convert::{Plan, Presence, TypedRow, write_members};
 use crate::ingest::decode::{DecodeOptions, Decoded, Decoder, Mismatch};
 use crate::spec::{ReadSpec, SchemaSpec};
 
+mod cases;
 mod csv;
 mod json;
 mod properties;
@@ -102,7 +103,7 @@ impl Fixture {
             let own = batch.project(&own).unwrap();
             for row in 0..own.num_rows() {
                 let mut out = String::new();
-                write_members(&mut out, &Members::of_batch(&own), row);
+                write_members(&mut out, &TypedRow::of_batch(&own, row));
                 rows.push(out);
             }
         }

@@ -84,6 +84,20 @@ fn values_that_are_not_json_fail_the_file() {
 }
 
 #[test]
+fn a_chunk_is_one_batch_however_many_records_it_has() {
+    let mut f = Fixture::new(&["k: int"], Mismatch::Fail);
+    let text = "{\"k\":1}\n".repeat(5000);
+    assert_eq!(f.lines(&text).batches.len(), 1);
+    assert_eq!(f.values(&text).unwrap().batches.len(), 1);
+    assert_eq!(
+        f.csv(&"k\n1\n".replace("1\n", &"1\n".repeat(5000)))
+            .batches
+            .len(),
+        1
+    );
+}
+
+#[test]
 fn bytes_that_are_not_utf8_fail_the_file_with_the_offset() {
     let mut f = Fixture::new(&["k: int"], Mismatch::Quarantine);
     let chunk = Chunk {
