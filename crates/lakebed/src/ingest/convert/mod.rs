@@ -40,6 +40,7 @@ pub use fault::{FaultCode, RejectDraft};
 pub use plan::Plan;
 pub use presence::{FieldPresence, Presence, PresenceCounts};
 
+pub(crate) use column::Column;
 pub(crate) use fault::{excerpt, push_member};
 pub(crate) use memory::Memory;
 pub(crate) use plan::Slot;

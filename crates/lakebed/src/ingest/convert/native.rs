@@ -58,7 +58,13 @@ impl<'p> Row<'p> {
             },
             NativeValue::WallTime(micros) => self.native_wall(plan, *micros, column),
             NativeValue::Nanos(nanos) => {
-                self.trouble(plan, &nanos.to_string(), MomentTrouble::Precision.into())
+                let text = moment::wall_text(nanos.div_euclid(1000));
+                match plan.kind {
+                    Kind::Date(_) | Kind::Timestamp(_) => {
+                        self.trouble(plan, &text, MomentTrouble::Precision.into())
+                    }
+                    _ => self.wrong_type(plan, &text, "a timestamp"),
+                }
             }
             NativeValue::Bytes(bytes) => match (&plan.kind, column) {
                 (Kind::Bytes, Column::Bytes(c)) => match c.push(bytes) {

@@ -315,7 +315,7 @@ impl<'p> Row<'p> {
         let stamp = self.memory.next_stamp();
         let mut likely = self.memory.first_slot[object.id];
         let mut previous = None;
-        let mut buffer = String::new();
+        let mut buffer = std::mem::take(&mut self.memory.number);
         for (name, array) in members.iter() {
             let raw = typed::raw(array, members.row, &mut buffer);
             let Some(position) = object.find(name, likely) else {
@@ -340,6 +340,7 @@ impl<'p> Row<'p> {
             self.memory.seen_slots[slot.id] = stamp;
             self.slot(slot, &raw, at, columns);
         }
+        self.memory.number = buffer;
     }
 
     /// NULL for every field of the level that was not met.

@@ -308,3 +308,67 @@ fn trouble(
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Records by the plainest reading, character by character; `None` = not whole.
+    fn plain(text: &str) -> Vec<Option<Vec<(String, bool)>>> {
+        let mut records = Vec::new();
+        let mut chars = text.chars().peekable();
+        while chars.peek().is_some() {
+            let (mut cells, mut whole) = (Vec::new(), true);
+            loop {
+                let (mut cell, mut after) = (String::new(), String::new());
+                let quoted = chars.next_if_eq(&'"').is_some();
+                let mut open = quoted;
+                while open {
+                    match chars.next() {
+                        Some('"') if chars.next_if_eq(&'"').is_some() => cell.push('"'),
+                        Some('"') => open = false,
+                        Some(c) => cell.push(c),
+                        None => break,
+                    }
+                }
+                whole &= !open;
+                while let Some(c) = chars.next_if(|c| *c != ',' && *c != '\n') {
+                    after.push(c);
+                }
+                let end = chars.next();
+                if end == Some('\n') && after.ends_with('\r') {
+                    after.pop();
+                }
+                if quoted {
+                    whole &= after.is_empty();
+                } else {
+                    cell = after;
+                }
+                cells.push((cell, quoted));
+                if end != Some(',') {
+                    break;
+                }
+            }
+            records.push(whole.then_some(cells));
+        }
+        records
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn cells_are_those_of_the_plainest_reading(text in "[ab微,\"\n\r]{0,40}") {
+            let mut splitter = Splitter { text: &text, at: 0, delimiter: b',', quote: b'"' };
+            let mut cells = Vec::new();
+            let mut got = Vec::new();
+            while let Some((_, shape)) = splitter.next(&mut cells) {
+                let texts = cells.iter().map(|c| (splitter.cell_text(*c).into_owned(), c.quoted));
+                got.push((shape == Shape::Whole).then(|| texts.collect::<Vec<_>>()));
+            }
+            prop_assert_eq!(got, plain(&text));
+        }
+    }
+}

@@ -117,7 +117,7 @@ fn check_case(folder: &Path) -> bool {
         let (key, value) = place.split_once(" = ").unwrap();
         let row = rows
             .iter()
-            .find(|r| r[key].to_string() == value)
+            .find(|r| r[key].as_i64() == value.parse().ok())
             .unwrap_or_else(|| panic!("{name}: {place}"));
         let field = text_of(&wanted["field"]);
         let Some(got) = row.get(&field) else { continue };

@@ -22,7 +22,18 @@ fn empty_cells_are_null_or_empty() {
     );
     assert_eq!(reasons(&decoded), [reason(8, "n", "$.n", "format")]);
     assert_eq!(decoded.rejects[0].raw, "6, x ,4.0");
-    assert_eq!(decoded.rejects[0].header, ["k", "t", "n"]);
+    assert_eq!(
+        decoded.rejects[0].header.as_ref().unwrap().names,
+        ["k", "t", "n"]
+    );
+    let record = decoded.rejects[0]
+        .clone()
+        .into_record(crate::name::ContentHash::of(b"x"));
+    assert_eq!((record.field.as_str(), record.form.as_str()), ("n", "csv"));
+    assert_eq!(
+        (record.header, record.reasons.len()),
+        (vec!["k".into(), "t".into(), "n".into()], 1)
+    );
     assert_eq!(count(&decoded, "n", Presence::Null), 1);
     assert_eq!(count(&decoded, "n", Presence::Empty), 1);
     assert_eq!(count(&decoded, "n", Presence::Sentinel), 2);
