@@ -442,7 +442,10 @@ impl<'p> Row<'p> {
             NonFinite::NegInfinity => (f64::NEG_INFINITY, "-Infinity"),
         };
         // An infinity is a value, not a missing one: only NaN may become NULL.
-        if n == NonFinite::NaN && plan.nan_as_null.unwrap_or(self.nan_as_null) {
+        // A field that declares `allow_nan` keeps it, whatever the default of the input's form.
+        let keeps = plan.allow_nan && matches!(plan.kind, Kind::Float);
+        let as_null = plan.nan_as_null.unwrap_or(self.nan_as_null && !keeps);
+        if n == NonFinite::NaN && as_null {
             return null(column, Presence::Nan);
         }
         match (&plan.kind, column) {

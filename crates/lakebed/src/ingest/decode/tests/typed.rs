@@ -73,6 +73,24 @@ fn numbers_by_exact_value() {
 }
 
 #[test]
+fn nan_is_null_unless_the_field_keeps_it() {
+    let mut f = Fixture::new(
+        &[
+            "a: float",
+            "b: float | allow_nan = true",
+            "c: float | nan_as_null = false",
+        ],
+        Mismatch::Quarantine,
+    );
+    let column = || array(Float64Array::from(vec![f64::NAN, f64::INFINITY]));
+    let decoded = decode(&mut f, vec![("a", column()), ("b", column())]);
+    assert_eq!(f.rows(&decoded), [r#"{"a":null,"b":"NaN","c":null}"#]);
+    assert_eq!(reasons(&decoded), [reason(2, "a", "$.a", "nan")]);
+    let decoded = decode(&mut f, vec![("c", column())]);
+    assert_eq!(rejected(&decoded), [1, 2]);
+}
+
+#[test]
 fn moments_are_direct() {
     let mut f = Fixture::new(
         &[
