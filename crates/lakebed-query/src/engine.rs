@@ -85,10 +85,7 @@ impl fmt::Debug for QueryEngine {
 
 fn session_config(options: &QueryOptions) -> SessionConfig {
     let cores = || std::thread::available_parallelism().ok();
-    let workers = options
-        .workers
-        .or_else(cores)
-        .map_or(1, NonZeroUsize::get);
+    let workers = options.workers.or_else(cores).map_or(1, NonZeroUsize::get);
     let mut config = SessionConfig::new()
         .with_target_partitions(workers)
         .with_batch_size(BATCH_ROWS)
@@ -107,9 +104,8 @@ fn session_config(options: &QueryOptions) -> SessionConfig {
 
 /// Whether one row over all of a table may be answered by counts and bounds.
 fn aggregates_whole(plan: &LogicalPlan) -> bool {
-    let found = plan.exists(|node| {
-        Ok(matches!(node, LogicalPlan::Aggregate(a) if a.group_expr.is_empty()))
-    });
+    let found = plan
+        .exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(a) if a.group_expr.is_empty())));
     found.unwrap_or(false)
 }
 
@@ -164,8 +160,7 @@ impl QueryEngine {
         } else {
             query.plan
         };
-        let stream =
-            execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
+        let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
         let store = Arc::clone(self.lake.store());
         let result = QueryResult::new(stream, query.stats, warnings, (store, trace));
         Ok(if explained {

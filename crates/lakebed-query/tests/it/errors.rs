@@ -29,18 +29,73 @@ async fn fail(t: &TestLake, text: &str) -> (ErrorKind, String, String) {
 async fn unknown_names_are_answered_with_near_ones() {
     let t = small().await;
     for (text, kind, message, hint) in [
-        ("SELECT * FROM clean.webo", ErrorKind::NotFound, "`clean.webo`", "did you mean `clean.weibo`?"),
-        ("SELECT * FROM feature.weibo", ErrorKind::NotFound, "`feature.weibo`", "`clean.weibo`"),
-        ("SELECT * FROM lake.partition", ErrorKind::NotFound, "`lake.partition`", "`lake.partitions`"),
-        ("SELECT * FROM clean.\"微博\"", ErrorKind::NotFound, "微博", "tables are `clean.weibo`"),
-        ("SELECT titel FROM clean.weibo", ErrorKind::InvalidInput, "`titel`", "did you mean `title`?"),
-        ("SELECT readCount FROM clean.weibo", ErrorKind::InvalidInput, "`readcount`", "double quotes"),
-        ("SELECT 文章标題 FROM clean.weibo", ErrorKind::InvalidInput, "文章标題", "`文章標題`"),
+        (
+            "SELECT * FROM clean.webo",
+            ErrorKind::NotFound,
+            "`clean.webo`",
+            "did you mean `clean.weibo`?",
+        ),
+        (
+            "SELECT * FROM feature.weibo",
+            ErrorKind::NotFound,
+            "`feature.weibo`",
+            "`clean.weibo`",
+        ),
+        (
+            "SELECT * FROM lake.partition",
+            ErrorKind::NotFound,
+            "`lake.partition`",
+            "`lake.partitions`",
+        ),
+        (
+            "SELECT * FROM clean.\"微博\"",
+            ErrorKind::NotFound,
+            "微博",
+            "tables are `clean.weibo`",
+        ),
+        (
+            "SELECT titel FROM clean.weibo",
+            ErrorKind::InvalidInput,
+            "`titel`",
+            "did you mean `title`?",
+        ),
+        (
+            "SELECT readCount FROM clean.weibo",
+            ErrorKind::InvalidInput,
+            "`readcount`",
+            "double quotes",
+        ),
+        (
+            "SELECT 文章标題 FROM clean.weibo",
+            ErrorKind::InvalidInput,
+            "文章标題",
+            "`文章標題`",
+        ),
         ("SELEC 1", ErrorKind::InvalidInput, "not valid SQL", ""),
-        ("SELECT nofunc(title) FROM clean.weibo", ErrorKind::InvalidInput, "nofunc", ""),
-        ("SELECT CAST(title AS BIGINT) FROM clean.weibo", ErrorKind::InvalidInput, "title 0", ""),
-        ("SELECT 1 / (\"readCount\" - \"readCount\") FROM clean.weibo", ErrorKind::InvalidInput, "zero", ""),
-        ("DROP TABLE clean.weibo", ErrorKind::InvalidInput, "DROP TABLE", "lakebed ingest"),
+        (
+            "SELECT nofunc(title) FROM clean.weibo",
+            ErrorKind::InvalidInput,
+            "nofunc",
+            "",
+        ),
+        (
+            "SELECT CAST(title AS BIGINT) FROM clean.weibo",
+            ErrorKind::InvalidInput,
+            "title 0",
+            "",
+        ),
+        (
+            "SELECT 1 / (\"readCount\" - \"readCount\") FROM clean.weibo",
+            ErrorKind::InvalidInput,
+            "zero",
+            "",
+        ),
+        (
+            "DROP TABLE clean.weibo",
+            ErrorKind::InvalidInput,
+            "DROP TABLE",
+            "lakebed ingest",
+        ),
     ] {
         let (got, error, hints) = fail(&t, text).await;
         assert_eq!(got, kind, "{text}: {error}");
@@ -85,7 +140,10 @@ async fn damaged_and_missing_files_are_named() {
     std::fs::remove_file(&file).unwrap();
     let (kind, error, _) = fail(&t, read).await;
     assert_eq!(kind, ErrorKind::CorruptData);
-    assert!(error.contains(&name) && error.contains("not in the lake"), "{error}");
+    assert!(
+        error.contains(&name) && error.contains("not in the lake"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -100,8 +158,14 @@ async fn a_file_without_field_ids_is_refused() {
     let column = std::sync::Arc::new(arrow::array::Int64Array::from(vec![1])) as _;
     let batch =
         arrow::array::RecordBatch::try_new(std::sync::Arc::new(schema), vec![column]).unwrap();
-    t.add_batch("clean/x", "2024-01-01", 1, &batch, crate::support::Place::Final)
-        .await;
+    t.add_batch(
+        "clean/x",
+        "2024-01-01",
+        1,
+        &batch,
+        crate::support::Place::Final,
+    )
+    .await;
     let (kind, error, _) = fail(&t, "SELECT a + 1 FROM clean.x").await;
     assert_eq!(kind, ErrorKind::CorruptData);
     assert!(error.contains("field ids"), "{error}");

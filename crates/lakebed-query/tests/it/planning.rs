@@ -37,8 +37,13 @@ async fn ten_days() -> TestLake {
                        "price": (day % 2 == 1).then(|| format!("{n}.25")), "score": n})
             })
             .collect();
-        t.add("clean/d", &format!("2024-01-{:02}", day + 1), version, &rows)
-            .await;
+        t.add(
+            "clean/d",
+            &format!("2024-01-{:02}", day + 1),
+            version,
+            &rows,
+        )
+        .await;
     }
     t
 }
@@ -123,9 +128,17 @@ async fn counts_and_bounds_come_from_the_catalog() {
 #[tokio::test]
 async fn answers_from_the_catalog_equal_those_from_files() {
     let t = ten_days().await;
-    for expression in ["COUNT(price)", "MIN(name)", "MAX(at)", "COUNT(*)", "MIN(score)"] {
+    for expression in [
+        "COUNT(price)",
+        "MIN(name)",
+        "MAX(at)",
+        "COUNT(*)",
+        "MIN(score)",
+    ] {
         let short = t
-            .value(&format!("SELECT {expression} FROM clean.d WHERE dt < '2024-01-08'"))
+            .value(&format!(
+                "SELECT {expression} FROM clean.d WHERE dt < '2024-01-08'"
+            ))
             .await;
         let read = t
             .value(&format!(
@@ -202,7 +215,10 @@ async fn explain_shows_files_considered_and_read() {
         );
     }
     let engine = t.engine();
-    let result = engine.explain("SELECT COUNT(*) FROM clean.d").await.unwrap();
+    let result = engine
+        .explain("SELECT COUNT(*) FROM clean.d")
+        .await
+        .unwrap();
     assert_eq!(
         (
             result.stats().files_considered(),
@@ -216,7 +232,8 @@ async fn explain_shows_files_considered_and_read() {
 async fn five_thousand_files_are_planned_without_touching_one() {
     let mut t = TestLake::new().await;
     t.publish("clean/big", 1, vec![field(1, "a", "int")]).await;
-    t.add("clean/big", "2019-12-31", 1, &[json!({"a": 1})]).await;
+    t.add("clean/big", "2019-12-31", 1, &[json!({"a": 1})])
+        .await;
     let dataset: DatasetRef = "clean/big".parse().unwrap();
     let first: lakebed::time::BusinessDate = "2020-01-01".parse().unwrap();
     let actions = (0..5000_u32)

@@ -46,7 +46,7 @@ pub(crate) enum Place {
 }
 
 pub(crate) struct TestLake {
-    pub(crate) dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
     pub(crate) lake: Lake,
     pub(crate) catalog: Arc<SqliteCatalog>,
     schemas: BTreeMap<(DatasetRef, u32), Vec<FieldSpec>>,
@@ -66,7 +66,7 @@ impl TestLake {
             .unwrap();
         catalog.bind(lake.spec()).await.unwrap();
         Self {
-            dir,
+            _dir: dir,
             lake,
             catalog: Arc::new(catalog),
             schemas: BTreeMap::new(),
@@ -228,9 +228,12 @@ impl TestLake {
     async fn commit(&mut self, dataset: &DatasetRef, actions: Vec<Action>) {
         let record = self.next_record(dataset, actions);
         let bytes = serde_json::to_vec(&record).unwrap();
-        self.put(&log_record_path(dataset, record.number), &bytes).await;
-        self.logs
-            .insert(dataset.clone(), (record.number, Some(ContentHash::of(&bytes))));
+        self.put(&log_record_path(dataset, record.number), &bytes)
+            .await;
+        self.logs.insert(
+            dataset.clone(),
+            (record.number, Some(ContentHash::of(&bytes))),
+        );
     }
 
     pub(crate) fn path(&self, path: &StorePath) -> PathBuf {

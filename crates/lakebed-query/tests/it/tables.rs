@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{TestLake, field, with_members};
+use crate::support::{Place, TestLake, field, with_members};
 
 async fn three_versions() -> TestLake {
     let mut t = TestLake::new().await;
@@ -62,7 +62,10 @@ async fn all_versions_are_one_table_by_field_id() {
         ("heat = '熱'", json!(["丙"])),
         ("heat IS NULL", json!(["乙", "甲"])),
         ("gone IS NULL AND price IS NOT NULL", json!(["丙"])),
-        ("read_count >= 10 OR \"標題\" = '乙'", json!(["丙", "乙", "甲"])),
+        (
+            "read_count >= 10 OR \"標題\" = '乙'",
+            json!(["丙", "乙", "甲"]),
+        ),
     ] {
         let rows = t
             .rows(&format!(
@@ -103,7 +106,8 @@ async fn two_ids_that_swap_names_do_not_swap_values() {
     t.add("clean/s", "2024-01-02", 2, &[json!({"a": 2, "b": 1})])
         .await;
     assert_eq!(
-        t.rows("SELECT a, b, a - b AS d FROM clean.s ORDER BY dt").await,
+        t.rows("SELECT a, b, a - b AS d FROM clean.s ORDER BY dt")
+            .await,
         json!([{"a": 2, "b": 1, "d": 1}, {"a": 2, "b": 1, "d": 1}])
     );
     assert_eq!(
@@ -115,6 +119,33 @@ async fn two_ids_that_swap_names_do_not_swap_values() {
         t.value("SELECT COUNT(*) FROM clean.s WHERE a = 1").await,
         json!(0)
     );
+}
+
+#[tokio::test]
+async fn bytes_stay_bytes_where_a_text_took_their_name() {
+    use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+    let mut t = TestLake::new().await;
+    let old = vec![field(1, "a", "bytes")];
+    t.publish("clean/b", 1, old.clone()).await;
+    t.publish("clean/b", 2, vec![field(2, "a", "string")]).await;
+    let columns: Vec<ArrayRef> = vec![
+        std::sync::Arc::new(BinaryArray::from(vec![b"\xff\x00".as_slice()])),
+        std::sync::Arc::new(StringArray::from(vec!["b"])),
+        std::sync::Arc::new(StringArray::from(vec![None::<&str>])),
+    ];
+    let schema = std::sync::Arc::new(lakebed::spec::arrow_schema(&old));
+    let batch = RecordBatch::try_new(schema, columns).unwrap();
+    t.add_batch("clean/b", "2024-01-01", 1, &batch, Place::Final)
+        .await;
+    t.add("clean/b", "2024-01-02", 2, &[json!({"a": "文"})])
+        .await;
+    assert_eq!(
+        t.rows("SELECT a, a__v1 FROM clean.b ORDER BY dt").await,
+        json!([{"a": null, "a__v1": "/wA="}, {"a": "文", "a__v1": null}])
+    );
+    let count = "SELECT COUNT(*) FROM clean.b WHERE a = '文' OR a__v1 IS NOT NULL";
+    assert_eq!(t.value(count).await, json!(2));
+    assert_eq!(t.value("SELECT MAX(a) FROM clean.b").await, json!("文"));
 }
 
 #[tokio::test]
@@ -157,7 +188,10 @@ async fn nested_members_follow_their_ids() {
     let rows = t
         .rows("SELECT who, tags, prices FROM clean.n ORDER BY dt, tags NULLS FIRST")
         .await;
-    assert_eq!(rows[2]["who"], json!({"years": 8, "name": "本名", "nick": "暱稱"}));
+    assert_eq!(
+        rows[2]["who"],
+        json!({"years": 8, "name": "本名", "nick": "暱稱"})
+    );
     let old: Vec<_> = rows.as_array().unwrap()[..2].to_vec();
     assert!(old.contains(
         &json!({"who": {"years": 7, "name": null, "nick": "小明"}, "tags": ["a", null], "prices": {"x": 1.5}})
@@ -194,7 +228,8 @@ async fn dotted_datasets_have_two_spellings_and_bare_names_are_clean() {
     t.publish("feature/f", 1, vec![field(1, "a", "int")]).await;
     t.add("clean/weibo.comments", "2024-01-01", 1, &[json!({"a": 5})])
         .await;
-    t.add("feature/f", "2024-01-01", 1, &[json!({"a": 6})]).await;
+    t.add("feature/f", "2024-01-01", 1, &[json!({"a": 6})])
+        .await;
     for name in [
         "clean.\"weibo.comments\"",
         "clean.weibo.comments",
@@ -207,7 +242,8 @@ async fn dotted_datasets_have_two_spellings_and_bare_names_are_clean() {
             "{name}"
         );
     }
-    let joined = "SELECT c.source AS s, f.a AS a FROM clean.weibo.comments c JOIN feature.f f USING (dt)";
+    let joined =
+        "SELECT c.source AS s, f.a AS a FROM clean.weibo.comments c JOIN feature.f f USING (dt)";
     assert_eq!(t.rows(joined).await, json!([{"s": "weibo", "a": 6}]));
 }
 
@@ -226,8 +262,10 @@ async fn commit_and_file_are_columns_on_demand() {
     let star = t.rows("SELECT * FROM clean.weibo LIMIT 1").await;
     assert!(star[0].get("_file").is_none());
     assert_eq!(
-        t.value(&format!("SELECT COUNT(*) FROM clean.weibo WHERE _file = '{file}'"))
-            .await,
+        t.value(&format!(
+            "SELECT COUNT(*) FROM clean.weibo WHERE _file = '{file}'"
+        ))
+        .await,
         json!(1)
     );
 }
@@ -256,7 +294,8 @@ async fn system_tables_show_the_catalog() {
         json!([{"n": 2, "at": "2024-05-20T00:00:00.000002Z", "o": "append", "r": 1, "dt_max": "2024-05-21"}])
     );
     assert_eq!(
-        t.rows("SELECT version AS v, base FROM lake.schemas ORDER BY v").await,
+        t.rows("SELECT version AS v, base FROM lake.schemas ORDER BY v")
+            .await,
         json!([{"v": 1, "base": null}, {"v": 2, "base": 1}])
     );
     assert_eq!(
@@ -293,7 +332,8 @@ async fn a_dataset_without_files_is_an_empty_table() {
     let mut t = TestLake::new().await;
     t.publish("clean/e", 1, vec![field(1, "a", "int")]).await;
     lakebed::catalog::sync_all(&t.lake, &*t.catalog).await.ok();
-    t.publish("clean/other", 1, vec![field(1, "a", "int")]).await;
+    t.publish("clean/other", 1, vec![field(1, "a", "int")])
+        .await;
     t.add("clean/other", "2024-01-01", 1, &[]).await;
     assert_eq!(t.value("SELECT COUNT(*) FROM clean.other").await, json!(0));
     assert_eq!(t.value("SELECT MAX(a) FROM clean.other").await, json!(null));
