@@ -160,8 +160,7 @@ async fn a_file_without_field_ids_is_refused() {
         arrow::array::RecordBatch::try_new(std::sync::Arc::new(schema), vec![column]).unwrap();
     t.add_batch(
         "clean/x",
-        "2024-01-01",
-        1,
+        ("2024-01-01", 1),
         &batch,
         crate::support::Place::Final,
     )

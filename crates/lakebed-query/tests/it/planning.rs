@@ -185,7 +185,7 @@ async fn nan_is_neither_lost_nor_hidden_by_bounds() {
         Arc::new(StringArray::from(vec![None::<&str>, None])),
     ];
     let batch = RecordBatch::try_new(schema, columns).unwrap();
-    t.add_batch("clean/f", "2024-01-01", 1, &batch, Place::Final)
+    t.add_batch("clean/f", ("2024-01-01", 1), &batch, Place::Final)
         .await;
     assert_eq!(
         t.rows("SELECT x FROM clean.f ORDER BY x").await,

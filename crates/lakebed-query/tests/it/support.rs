@@ -133,7 +133,7 @@ impl TestLake {
     /// Commits a file of JSON rows; the catalog is synced.
     pub(crate) async fn add(&mut self, dataset: &str, dt: &str, version: u32, rows: &[Value]) {
         let batch = self.batch(&dataset.parse().unwrap(), version, rows);
-        self.add_batch(dataset, dt, version, &batch, Place::Final)
+        self.add_batch(dataset, (dt, version), &batch, Place::Final)
             .await;
     }
 
@@ -146,15 +146,14 @@ impl TestLake {
         rows: &[Value],
     ) -> StorePath {
         let batch = self.batch(&dataset.parse().unwrap(), version, rows);
-        self.add_batch(dataset, dt, version, &batch, Place::Staged)
+        self.add_batch(dataset, (dt, version), &batch, Place::Staged)
             .await
     }
 
     pub(crate) async fn add_batch(
         &mut self,
         dataset: &str,
-        dt: &str,
-        version: u32,
+        (dt, version): (&str, u32),
         batch: &RecordBatch,
         place: Place,
     ) -> StorePath {

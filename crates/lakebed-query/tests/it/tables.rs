@@ -135,7 +135,7 @@ async fn bytes_stay_bytes_where_a_text_took_their_name() {
     ];
     let schema = std::sync::Arc::new(lakebed::spec::arrow_schema(&old));
     let batch = RecordBatch::try_new(schema, columns).unwrap();
-    t.add_batch("clean/b", "2024-01-01", 1, &batch, Place::Final)
+    t.add_batch("clean/b", ("2024-01-01", 1), &batch, Place::Final)
         .await;
     t.add("clean/b", "2024-01-02", 2, &[json!({"a": "文"})])
         .await;
