@@ -63,11 +63,6 @@ impl Bar {
             format!("{}, {}", count(rows, "row"), count(rejects, "reject"))
         });
     }
-
-    /// What is being done now.
-    pub(crate) fn set_title(&self, title: &str) {
-        self.bar.set_prefix(title.to_owned());
-    }
 }
 
 impl Drop for Bar {
