@@ -4,6 +4,8 @@
 //! inputs -> read (unpack, hash, decode, split) -> Chunk -> decode/convert (workers) -> columns
 //!        -> row groups (workers) -> stage file (one thread, in order) -> commit -> catalog
 //! ```
+//!
+//! `infer` looks at files before there is a schema: evidence per field, and proposed fields with reasons.
 
 mod assemble;
 pub mod chunk;

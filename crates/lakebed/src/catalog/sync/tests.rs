@@ -14,6 +14,9 @@ use crate::spec::{By, Operation, PartitionState, PublishedSchema, ReadSpec, Sche
 use crate::store::{log_record_path, schema_path, stage_dir};
 use crate::time::Instant;
 
+/// Actions of a record, and the files that disappear after it.
+type Step = (Vec<Action>, Vec<(PartitionKey, &'static str)>);
+
 const DAY: &str = "2024-05-20";
 
 struct Fixture {
@@ -126,7 +129,7 @@ async fn a_deleted_catalog_comes_back_identical() {
     };
     put_schema(&f.lake, 1, 1).await;
     // Each record is followed at once, as a running program does; meanwhile files disappear.
-    let steps: Vec<(Vec<Action>, Vec<(PartitionKey, &str)>)> = vec![
+    let steps: Vec<Step> = vec![
         (
             vec![
                 f.place(one, "a", &[1, 2]).await,
@@ -393,4 +396,82 @@ async fn schemas_are_read_from_their_files() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CorruptData);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_may_leave_and_come_back_in_one_record() {
+    use PartitionState::{Active, Superseded};
+    let mut f = Fixture::new().await;
+    let catalog = f.catalog("a.db").await;
+    let (p, q) = (key(DAY, 1, 0), key(DAY, 2, 0));
+    let remove = |partition, name: &str| Action::RemoveFile {
+        partition,
+        name: name.to_owned(),
+    };
+    let a = f.place(p, "a", &[1]).await;
+    let (b, c) = (f.place(q, "b", &[2]).await, f.place(q, "c", &[3]).await);
+    f.append(vec![a.clone(), b, c, set(q, Active, Superseded)])
+        .await;
+    f.sync(&catalog).await.unwrap();
+    f.append(vec![
+        remove(p, "a"),
+        a,
+        remove(q, "b"),
+        set(q, Superseded, Active),
+    ])
+    .await;
+    f.delete(q, "b").await;
+    f.sync(&catalog).await.unwrap();
+    let rows = catalog
+        .list_column_stats(&everything(), &[1])
+        .await
+        .unwrap();
+    let bounds: Vec<_> = rows.iter().map(|r| r.stats.min.clone()).collect();
+    assert_eq!(bounds, [Some(StatValue::Int(1)), Some(StatValue::Int(3))]);
+}
+
+/// The half of the next test that dies; it does nothing when run by itself.
+#[tokio::test]
+#[ignore = "run by `a_sync_may_die_anywhere` in a process of its own"]
+async fn dying_sync() {
+    let Ok(folder) = std::env::var("LAKEBED_TEST_FOLDER") else {
+        return;
+    };
+    let store = Arc::new(crate::store::LocalStore::new(format!("{folder}/lake")));
+    let lake = Lake::open(store, Arc::default()).await.unwrap();
+    let catalog = SqliteCatalog::open(format!("{folder}/a.db")).await.unwrap();
+    sync(&lake, &catalog, &dataset()).await.unwrap();
+}
+
+#[cfg(debug_assertions)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_may_die_anywhere() {
+    for (point, applied) in [
+        ("sync.before_apply", 0),
+        ("sync.before_apply:2", 1),
+        ("sync.in_transaction", 0),
+        ("sync.in_transaction:3", 2),
+        ("sync.applied", 1),
+        ("sync.applied:3", 3),
+    ] {
+        let mut f = Fixture::new().await;
+        for i in 0..3 {
+            let action = f.place(key(DAY, 1, 0), &format!("f{i}"), &[i]).await;
+            f.append(vec![action]).await;
+        }
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "catalog::sync::tests::dying_sync"])
+            .env("LAKEBED_TEST_FOLDER", f.dir.path())
+            .env("LAKEBED_KILL_POINT", point)
+            .output()
+            .unwrap();
+        assert!(!child.status.success(), "{point} was not reached");
+        let catalog = f.catalog("a.db").await;
+        let position = catalog.position(&dataset()).await.unwrap();
+        assert_eq!(position.number, applied, "{point}");
+        assert_eq!(f.sync(&catalog).await.unwrap().applied, 3 - applied);
+        let whole = f.catalog("b.db").await;
+        f.sync(&whole).await.unwrap();
+        assert_eq!(catalog.dump().await.unwrap(), whole.dump().await.unwrap());
+    }
 }

@@ -1,5 +1,7 @@
 //! Tests of evidence and proposals.
 
+mod real;
+
 use super::*;
 use crate::ingest::read::{ReadOptions, resolve_inputs};
 use crate::spec::{FieldSpec, FieldType, ReadSpec};
@@ -260,4 +262,62 @@ fn a_limit_stops_each_file_early() {
     let options = ReadOptions::new(&ReadSpec::default()).unwrap();
     let evidence = gather(&sources, &options, Some(2)).unwrap();
     assert_eq!(evidence.records, 4);
+}
+
+#[test]
+fn typed_columns_keep_their_declared_types() {
+    use std::sync::Arc;
+
+    use arrow_array::{
+        ArrayRef, BooleanArray, Date32Array, Decimal128Array, Int32Array, RecordBatch, StringArray,
+        StructArray, TimestampMicrosecondArray, UInt64Array,
+    };
+    use arrow_schema::{DataType, Field};
+
+    let inner: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let pair = StructArray::from(vec![(
+        Arc::new(Field::new("n", DataType::Int32, true)),
+        inner,
+    )]);
+    let decimals = Decimal128Array::from(vec![1, 2])
+        .with_precision_and_scale(12, 2)
+        .unwrap();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("b", Arc::new(BooleanArray::from(vec![true, false]))),
+        ("d", Arc::new(Date32Array::from(vec![1, 2]))),
+        ("p", Arc::new(decimals)),
+        ("t", Arc::new(TimestampMicrosecondArray::from(vec![1, 2]))),
+        ("u", Arc::new(UInt64Array::from(vec![1, 2]))),
+        ("s", Arc::new(StringArray::from(vec![Some("x"), None]))),
+        ("o", Arc::new(pair)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let sources = resolve_inputs(&[path.display().to_string()]).unwrap();
+    let options = ReadOptions::new(&ReadSpec::default()).unwrap();
+    let evidence = gather(&sources, &options, None).unwrap();
+    assert_eq!(evidence.root.find("s").unwrap().kinds.null, 1);
+    let inferred = propose_fields(&evidence, &[], 1);
+    let types: Vec<String> = inferred
+        .fields
+        .iter()
+        .map(|f| f.field_type.to_string())
+        .collect();
+    let expected = [
+        "bool",
+        "date",
+        "decimal(12,2)",
+        "timestamp",
+        "decimal(20,0)",
+        "string",
+        "struct",
+    ];
+    assert_eq!(types, expected);
+    assert_eq!((inferred.fields[6].fields[0].id, inferred.next_id), (8, 9));
+    assert!(inferred.choices[3].reason.contains("time_zone"));
 }

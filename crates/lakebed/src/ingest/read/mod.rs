@@ -17,6 +17,8 @@
 //! | `syntax` | a strict JSON check without recursion |
 //! | `pointer` | the records of a document |
 //! | `lines`, `values`, `csv` | where records end |
+//! | `head` | the beginning of a text, until its form is clear |
+//! | `body` | its records as chunks |
 //! | `window` | the bytes between two cuts, with line and offset |
 //! | `columnar` | Parquet |
 //! | `reader` | one input as chunks |
@@ -26,9 +28,11 @@
 //! `records` pointer is held whole). What a record *means* is decided by the decoder, not here.
 
 mod archive;
+mod body;
 mod columnar;
 mod csv;
 mod form;
+mod head;
 mod lines;
 mod options;
 mod pointer;

@@ -172,7 +172,78 @@ async fn the_view_and_the_listing_agree() {
         .record_access(&[id.clone(), id.clone()], day)
         .await
         .unwrap();
-    catalog.record_access(&[id.clone()], day).await.unwrap();
+    catalog
+        .record_access(std::slice::from_ref(&id), day)
+        .await
+        .unwrap();
     catalog.clear().await.unwrap();
     assert_eq!(catalog.list_access().await.unwrap(), [(id, day, 3)]);
+}
+
+/// Measured by hand: `cargo nextest run --release -p lakebed --run-ignored all catalog_at_size`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn catalog_at_size() {
+    use crate::catalog::PartitionFilter;
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = SqliteCatalog::open(dir.path().join("c.db")).await.unwrap();
+    // 100,000 partitions with 10 files each, one of them with 5,000; statistics of 12 columns there.
+    sqlx::raw_sql(
+        "PRAGMA foreign_keys = OFF; BEGIN;
+         INSERT INTO dataset_partition_info
+         SELECT hex(randomblob(16)), 'clean', 's' || (i % 100), 's' || (i % 100),
+                date('2000-01-01', '+' || (i / 100) || ' days'), 1, 0, 'p', 10, 10, 10, 'parquet',
+                '2024-05-20T00:00:00.000001Z', '2024-05-20T00:00:00.000001Z', 1, 'active', 0, 'c',
+                'live', NULL, 1
+         FROM (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
+               SELECT i FROM n);
+         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
+                                provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
+                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+                'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
+         FROM dataset_partition_info p,
+              (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+               SELECT i FROM n);
+         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
+                                provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
+                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+                'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
+         FROM dataset_partition_info p,
+              (WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+               SELECT i FROM n)
+         WHERE p.dataset = 's7' AND p.dt = '2001-02-03';
+         INSERT INTO column_stats
+         SELECT f.seq, i, 'column_' || i, 0, 'int', '1', '2', 1, 1
+         FROM data_file f,
+              (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+               SELECT i FROM n)
+         WHERE f.partition_id IN
+              (SELECT id FROM dataset_partition_info WHERE dt = '2001-02-03');
+         COMMIT;",
+    )
+    .execute(&catalog.pool)
+    .await
+    .unwrap();
+    for (name, files) in [("clean/s7", 5000), ("clean/s8", 10)] {
+        let day = "2001-02-03".parse().unwrap();
+        let filter = PartitionFilter {
+            dataset: Some(name.parse().unwrap()),
+            dt_from: Some(day),
+            dt_to: Some(day),
+            ..PartitionFilter::default()
+        };
+        for _ in 0..3 {
+            let start = std::time::Instant::now();
+            assert_eq!(catalog.list_files(&filter).await.unwrap().len(), files);
+            let listed = start.elapsed();
+            let stats = catalog.list_column_stats(&filter, &[3, 5]).await.unwrap();
+            assert_eq!(stats.len(), files * 2);
+            println!(
+                "{name}: files {listed:?}, with statistics {:?}",
+                start.elapsed()
+            );
+        }
+    }
 }

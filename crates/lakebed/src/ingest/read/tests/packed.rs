@@ -75,6 +75,33 @@ fn all_members_and_frames_are_read_and_the_identity_is_that_of_the_plain_bytes()
 }
 
 #[test]
+fn progress_ends_at_the_total() {
+    for (name, bytes) in [
+        ("a.jsonl", TEXT.to_vec()),
+        ("a.jsonl.gz", gz(TEXT)),
+        ("a.jsonl.zst", zst(TEXT)),
+        ("a.zip", zip_of(&[("a.jsonl", TEXT)])),
+    ] {
+        let source = input(name, &bytes);
+        let mut reader = ChunkReader::open(&source.source(), 0, &options(4)).unwrap();
+        while reader.next_chunk().unwrap().is_some() {}
+        assert_eq!(
+            Some(reader.bytes_done()),
+            source.source().bytes_total(),
+            "{name}"
+        );
+        assert!(reader.finish().is_ok());
+    }
+}
+
+#[test]
+fn facts_are_known_at_the_end_only() {
+    let source = input("a.jsonl", TEXT);
+    let reader = ChunkReader::open(&source.source(), 0, &options(4)).unwrap();
+    assert_eq!(reader.finish().unwrap_err().kind(), ErrorKind::Internal);
+}
+
+#[test]
 fn a_cut_at_any_byte_is_a_failed_file() {
     for (name, bytes) in [("a.jsonl.gz", gz(TEXT)), ("a.jsonl.zst", zst(TEXT))] {
         for end in 0..bytes.len() {
