@@ -1,9 +1,7 @@
 //! `catalog status | sync | rebuild` and `partitions`.
 
 use lakebed::Result;
-use lakebed::catalog::{
-    self, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState,
-};
+use lakebed::catalog::{self, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState};
 use lakebed::name::DatasetRef;
 use serde::Serialize;
 
