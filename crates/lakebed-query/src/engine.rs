@@ -159,7 +159,10 @@ impl QueryEngine {
         };
         trace.count_all.store(explained, Ordering::Relaxed);
         let query = plan_query(&state, &trace, planned).await?;
-        let warnings = self.record_access(&query.notes).await;
+        let warnings = match &plan {
+            LogicalPlan::Explain(_) => Vec::new(),
+            _ => self.record_access(&query.notes).await,
+        };
         let runnable = if explained {
             plan_query(&state, &trace, &plan).await?.plan
         } else {

@@ -204,7 +204,11 @@ pub(crate) fn convert(error: &DataFusionError) -> Error {
             Error::invalid(format!("plan the query: {}", line(text)))
         }
         DataFusionError::NotImplemented(text) => {
-            Error::invalid(format!("plan the query: not supported: {}", line(text)))
+            let error = Error::invalid(format!("plan the query: not supported: {}", line(text)));
+            match text.contains("Decimal scale") {
+                true => error.hint("write a number that far from 1 as `CAST('1e300' AS DOUBLE)`"),
+                false => error,
+            }
         }
         DataFusionError::Execution(text) => {
             Error::invalid(format!("evaluate the query: {}", line(text)))
