@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(20 * 1024 * 1024), "20.0 MiB");
-        assert_eq!(size(u64::MAX), "16384.0 PiB");
+        assert_eq!(size(u64::MAX), "16383.9 PiB");
     }
 }
