@@ -245,8 +245,7 @@ fn decode_and_encode(
             .map_or("-", InputSource::display_name);
         let decoded = decoder.decode(chunk, name)?;
         let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
-        job.progress
-            .advance(0, rows, rejected);
+        job.progress.advance(0, rows, rejected);
         if rejected > 0 && job.mismatch == Mismatch::Fail {
             shared.refused.store(true, Ordering::SeqCst);
         }
@@ -260,11 +259,11 @@ fn decode_and_encode(
         batches.extend(decoded.batches);
     }
     if seq == 0 {
-        drop(
-            shared
-                .encoder
-                .set(Some(GroupEncoder::new(job.plan.arrow_schema(), &batches)?)),
-        );
+        drop(shared.encoder.set(Some(GroupEncoder::new(
+            job.plan.arrow_schema(),
+            &job.plan.specs,
+            &batches,
+        )?)));
     }
     if shared.refused.load(Ordering::SeqCst) {
         return Ok(done);
@@ -367,7 +366,7 @@ impl Appender<'_> {
             Some(None) | None => DataFileWriter::create(
                 job.store,
                 path,
-                &GroupEncoder::new(job.plan.arrow_schema(), &[])?,
+                &GroupEncoder::new(job.plan.arrow_schema(), &job.plan.specs, &[])?,
             ),
         }
     }
