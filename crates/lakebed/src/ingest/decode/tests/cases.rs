@@ -81,12 +81,19 @@ fn check_case(folder: &Path) -> bool {
         "{name}: {:?}",
         decoded.rejects
     );
-    let none = Vec::new();
-    for wanted in expect
-        .get("rejects")
-        .and_then(|r| r.as_array())
-        .unwrap_or(&none)
-    {
+    check_rejects(&name, expect, &decoded);
+    check_stored(&name, &toml, expect, &rows);
+    check_presence(&name, expect, &decoded);
+    true
+}
+
+fn list_of<'t>(table: &'t toml::Table, key: &str) -> &'t [toml::Value] {
+    let list = table.get(key).and_then(|v| v.as_array());
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn check_rejects(name: &str, expect: &toml::Table, decoded: &Decoded) {
+    for wanted in list_of(expect, "rejects") {
         let line = wanted["line"].as_integer().unwrap();
         let found = decoded
             .rejects
@@ -102,17 +109,14 @@ fn check_case(folder: &Path) -> bool {
             assert!(first.reason.contains(&text_of(has)), "{name}: {first:?}");
         }
     }
-    let kinds: std::collections::BTreeMap<String, String> = toml["field"]
-        .as_array()
-        .unwrap()
+}
+
+fn check_stored(name: &str, toml: &toml::Table, expect: &toml::Table, rows: &[serde_json::Value]) {
+    let kinds: std::collections::BTreeMap<String, String> = list_of(toml, "field")
         .iter()
         .map(|f| (text_of(&f["name"]), text_of(&f["type"])))
         .collect();
-    for wanted in expect
-        .get("values")
-        .and_then(|v| v.as_array())
-        .unwrap_or(&none)
-    {
+    for wanted in list_of(expect, "values") {
         let place = text_of(&wanted["where"]);
         let (key, value) = place.split_once(" = ").unwrap();
         let row = rows
@@ -138,6 +142,9 @@ fn check_case(folder: &Path) -> bool {
             assert!(same, "{name}: {place}: {got}");
         }
     }
+}
+
+fn check_presence(name: &str, expect: &toml::Table, decoded: &Decoded) {
     if let Some(presence) = expect.get("presence").and_then(|p| p.as_table()) {
         for (field, counts) in presence {
             let counts = counts.as_table().unwrap();
@@ -146,14 +153,13 @@ fn check_case(folder: &Path) -> bool {
                     .get(kind.as_str())
                     .map_or("0".to_owned(), toml::Value::to_string);
                 assert_eq!(
-                    count(&decoded, field, kind).to_string(),
+                    count(decoded, field, kind).to_string(),
                     wanted,
                     "{name}: {field}: {kind:?}"
                 );
             }
         }
     }
-    true
 }
 
 #[test]
