@@ -3,7 +3,9 @@
 mod bad_input;
 mod commit;
 mod demo;
+mod dual;
 mod lake;
 mod output;
+mod personal;
 mod project;
 mod schema;

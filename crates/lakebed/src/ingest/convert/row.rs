@@ -174,6 +174,23 @@ impl<'p> Row<'p> {
         columns: &mut [Column],
     ) {
         self.path.push(Step::Member(&slot.name));
+        if let Some(lead) = slot.lead {
+            self.dual(slot, lead, raw, at, columns);
+        } else {
+            self.each(slot, raw, at, columns);
+        }
+        if slot.below.is_some() {
+            self.below(slot, raw, at, columns);
+        }
+        if at.is_top {
+            self.top = None;
+        }
+        self.path.pop();
+    }
+
+    /// One value into every field that reads it, none of which may refuse it.
+    #[inline]
+    fn each(&mut self, slot: &'p Slot, raw: &Raw<'_>, at: &Place<'p>, columns: &mut [Column]) {
         for target in &slot.targets {
             let field = &at.level.fields[*target];
             self.memory.seen_fields[field.id] = at.stamp;
@@ -185,13 +202,6 @@ impl<'p> Row<'p> {
                 self.memory.kinds[*target] = kind;
             }
         }
-        if slot.below.is_some() {
-            self.below(slot, raw, at, columns);
-        }
-        if at.is_top {
-            self.top = None;
-        }
-        self.path.pop();
     }
 
     /// A field's value and whether it may be missing.

@@ -9,6 +9,8 @@ use crate::spec::{ReadSpec, SchemaSpec};
 
 mod cases;
 mod csv;
+mod dual;
+mod hostile;
 mod json;
 mod properties;
 mod rules;
