@@ -34,6 +34,7 @@ use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, nearest, quoted};
+use crate::json_text::JsonTexts;
 use crate::literals::FloatLiterals;
 use crate::result::{QueryResult, QueryStats, planned_files};
 use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
@@ -123,6 +124,8 @@ impl QueryEngine {
     pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
         let mut rules = Analyzer::new().rules;
         rules.insert(0, Arc::new(FloatLiterals));
+        // Last: coercion casts to texts too.
+        rules.push(Arc::new(JsonTexts::new()));
         let state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))
