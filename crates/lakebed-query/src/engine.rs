@@ -34,8 +34,8 @@ use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, nearest, quoted};
-use crate::json_text::JsonTexts;
 use crate::literals::FloatLiterals;
+use crate::nested_text::NestedText;
 use crate::result::{QueryResult, QueryStats, planned_files};
 use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
 use crate::statement::{
@@ -125,7 +125,7 @@ impl QueryEngine {
         let mut rules = Analyzer::new().rules;
         rules.insert(0, Arc::new(FloatLiterals));
         // Last: coercion casts to texts too.
-        rules.push(Arc::new(JsonTexts::new()));
+        rules.push(Arc::new(NestedText::new()));
         let state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))

@@ -9,7 +9,7 @@
 //! | `statement` | parses, refuses what writes, tells tables apart |
 //! | `analyze` | walks a plan's expressions |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
-//! | `json_text` | nested values cast to texts are JSON |
+//! | `nested_text` | nested values cast to texts are JSON |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
@@ -23,8 +23,8 @@ mod analyze;
 mod engine;
 mod error;
 mod hints;
-mod json_text;
 mod literals;
+mod nested_text;
 mod output;
 mod result;
 mod scan;

@@ -26,11 +26,11 @@ use crate::output::plain_text;
 
 /// The rule that makes casts of nested values to texts yield JSON.
 #[derive(Debug)]
-pub(crate) struct JsonTexts {
+pub(crate) struct NestedText {
     function: Arc<ScalarUDF>,
 }
 
-impl JsonTexts {
+impl NestedText {
     /// The rule.
     pub(crate) fn new() -> Self {
         Self {
@@ -64,13 +64,13 @@ impl JsonTexts {
     }
 }
 
-impl AnalyzerRule for JsonTexts {
+impl AnalyzerRule for NestedText {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         map_expressions(plan, |expr, schema| self.text_of_nested(expr, schema))
     }
 
     fn name(&self) -> &'static str {
-        "json_texts"
+        "nested_text"
     }
 }
 
