@@ -7,8 +7,8 @@
 //!
 //! ING-4: the bytes of a file depend on its rows, their grouping and this program alone, never on the
 //! number of threads. What is sampled to choose encodings is the first group, in order.
-//! Footers and page indexes hold no values of personal fields, nor of what may stand in `_extra`
-//! beside them.
+//! ING-7: no footer or page index holds a value of a personal field, of what is inside it, or of
+//! `_extra` beside it.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
