@@ -3,6 +3,7 @@
 mod bad_input;
 mod commit;
 mod demo;
+mod disk;
 mod dual;
 mod lake;
 mod output;
