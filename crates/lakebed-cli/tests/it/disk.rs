@@ -74,19 +74,14 @@ fn lines(n: u32) -> String {
 #[test]
 fn a_full_disk_is_told_and_leaves_nothing_half_visible() {
     let lake = TestLake::without_project();
-    let disk = SmallDisk::mount(&lake.root().join("disk"), 4096);
-    let project = lake.root().join("project");
-    let init = ["init", project.to_str().unwrap()];
-    lake.run(&init).ok();
-    std::fs::write(
-        project.join("lakebed.toml"),
-        format!(
-            "lake = \"{}\"\ntime_zone = \"UTC\"\n",
-            lake.root().join("disk/lake").display()
-        ),
-    )
-    .unwrap();
-    lake.run(&init).ok();
+    let disk = SmallDisk::mount(&lake.lake(), 4096);
+    lake.run(&[
+        "init",
+        lake.path_text("project").as_str(),
+        "--time-zone",
+        "UTC",
+    ])
+    .ok();
     let lake = lake.dataset(DATASET, FIELDS);
     lake.file("a.jsonl", lines(10));
     lake.file("b.jsonl", lines(9000));

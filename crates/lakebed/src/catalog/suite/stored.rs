@@ -2,9 +2,8 @@
 
 use super::*;
 
-pub(super) async fn stats_lose_nothing<B: Backend>() {
-    let mut f = Fixture::<B>::new().await;
-    let p = key(DAY, 1, 0);
+/// One column of every class, at its extremes, and columns of which little is known.
+fn extreme_columns() -> Vec<ColumnStats> {
     let decimal = 99_999_999_999_999_999_999_999_999_999_999_999_999_i128;
     let mut columns = vec![
         column(1, StatValue::Int(i64::MIN), StatValue::Int(i64::MAX)),
@@ -38,6 +37,13 @@ pub(super) async fn stats_lose_nothing<B: Backend>() {
         ..column(8, StatValue::Int(1), StatValue::Int(9))
     });
     columns.sort_by_key(|c| c.field_id);
+    columns
+}
+
+pub(super) async fn stats_lose_nothing<B: Backend>() {
+    let mut f = Fixture::<B>::new().await;
+    let p = key(DAY, 1, 0);
+    let columns = extreme_columns();
     let stats = [
         file_stats(p, "b", columns[..2].to_vec()),
         file_stats(p, "a", columns.clone()),

@@ -1,4 +1,6 @@
 //! The catalog against the log: where it stands, and whether it says the same.
+//!
+//! CAT-6: the catalog says of partitions and files what the log says.
 
 use std::collections::BTreeMap;
 
