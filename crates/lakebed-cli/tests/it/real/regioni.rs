@@ -1,0 +1,424 @@
+//! italy-covid19/regioni: 21 rows a day over five years, under eight schema versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakebed::ingest::Mismatch;
+use lakebed::spec::{Provenance, ReadSpec};
+use serde_json::Value;
+
+use crate::lake::TestLake;
+use crate::real::bulk::{Bulk, Options};
+use crate::real::data::{Cells, DayFile, assert_same, by_key, file, files, set};
+use crate::real::draft::Draft;
+use crate::real::story::{Story, publish};
+
+const DATASET: &str = "clean/regioni";
+/// The file that came with semicolons.
+const SEMICOLON_DAY: &str = "2020-05-11";
+/// The file with a column that has no name.
+const UNNAMED_DAY: &str = "2020-03-05";
+/// The first day, which was published in July under the header of July.
+const LATE_DAY: &str = "2020-02-23";
+/// First days of the versions from 2 on.
+const FIRST_DAYS: [(&str, u32); 7] = [
+    ("2020-03-25", 2),
+    ("2020-03-31", 3),
+    ("2020-04-01", 4),
+    ("2020-04-21", 5),
+    ("2020-06-29", 6),
+    ("2020-12-09", 7),
+    ("2021-01-18", 8),
+];
+
+/// Columns of whole numbers that may be summed over all days, under the names of version 8.
+const COUNTS: [&str; 20] = [
+    "ricoverati_con_sintomi",
+    "terapia_intensiva",
+    "totale_ospedalizzati",
+    "isolamento_domiciliare",
+    "totale_positivi",
+    "variazione_totale_positivi",
+    "nuovi_positivi",
+    "dimessi_guariti",
+    "deceduti",
+    "casi_da_sospetto_diagnostico",
+    "casi_da_screening",
+    "totale_casi",
+    "tamponi",
+    "casi_testati",
+    "ingressi_terapia_intensiva",
+    "totale_positivi_test_molecolare",
+    "totale_positivi_test_antigenico_rapido",
+    "tamponi_test_molecolare",
+    "tamponi_test_antigenico_rapido",
+    "codice_regione",
+];
+
+fn versions() -> [Draft; 8] {
+    let names = ["stato", "codice_regione", "denominazione_regione"];
+    let counts = [
+        "ricoverati_con_sintomi",
+        "terapia_intensiva",
+        "totale_ospedalizzati",
+        "isolamento_domiciliare",
+        "totale_attualmente_positivi",
+        "nuovi_attualmente_positivi",
+        "dimessi_guariti",
+        "deceduti",
+        "totale_casi",
+        "tamponi",
+    ];
+    // `codice_regione` is a text: `08` is Liguria, `8` is nothing.
+    let v1 = Draft::new("as first published")
+        .field(1, "data", "timestamp")
+        .set("data", "formats", "[\"%Y-%m-%d %H:%M:%S\"]")
+        .set("data", "time_zone", "\"Europe/Rome\"")
+        .fields(2, "string", &names)
+        .fields(5, "float", &["lat", "long"])
+        .fields(7, "int", &counts)
+        .required(&["data", "lat", "long"])
+        .required(&names)
+        .required(&counts);
+    let v2 = v1
+        .next("notes in two languages; T between date and time")
+        .set(
+            "data",
+            "formats",
+            "[\"%Y-%m-%d %H:%M:%S\", \"%Y-%m-%dT%H:%M:%S\"]",
+        )
+        .fields(17, "string", &["note_it", "note_en"]);
+    let v3 = v2
+        .next("two renames, one new count; latitudine and longitudine for this day")
+        .rename("totale_attualmente_positivi", "totale_positivi")
+        .rename("nuovi_attualmente_positivi", "variazione_totale_positivi")
+        .field(19, "nuovi_positivi", "int")
+        .required(&["nuovi_positivi"])
+        .from("lat", "latitudine")
+        .from("long", "longitudine");
+    let v4 = v3
+        .next("lat and long are back")
+        .unset("lat", "from")
+        .unset("long", "from");
+    let v5 = v4
+        .next("people tested")
+        .field(20, "casi_testati", "int");
+    let v6 = v5
+        .next("one note; cases by their cause")
+        .without("note_it")
+        .without("note_en")
+        .field(21, "note", "string")
+        .fields(22, "int", &["casi_da_sospetto_diagnostico", "casi_da_screening"]);
+    let v7 = v6
+        .next("admissions to intensive care")
+        .field(24, "ingressi_terapia_intensiva", "int")
+        .fields(25, "string", &["note_test", "note_casi"]);
+    let v8 = v7
+        .next("kinds of tests, statistical codes")
+        .fields(
+            27,
+            "int",
+            &[
+                "totale_positivi_test_molecolare",
+                "totale_positivi_test_antigenico_rapido",
+                "tamponi_test_molecolare",
+                "tamponi_test_antigenico_rapido",
+            ],
+        )
+        .fields(31, "string", &["codice_nuts_1", "codice_nuts_2"]);
+    [v1, v2, v3, v4, v5, v6, v7, v8]
+}
+
+fn day(name: &str) -> DayFile {
+    file(&set("italy-covid19/regioni"), name, "csv")
+}
+
+#[test]
+fn headers_change_seven_times_and_each_time_the_day_waits_for_its_version() {
+    let lake = TestLake::new();
+    let story = Story::of(&lake, DATASET);
+    let [v1, v2, v3, v4, v5, v6, v7, v8] = versions();
+    let store = |name: &str| story.store(&day(name), 21, &[]);
+
+    story.publish(1, &v1);
+    store("2020-02-24");
+    store("2020-03-24");
+
+    story
+        .refuse(&day("2020-03-25"), &[])
+        .names(&["data", "note_it", "note_en"])
+        .counts("data", 21)
+        .says(&["2020-03-25T17:00:00"]);
+    story.publish(2, &v2);
+    store("2020-03-25");
+    store("2020-03-30");
+
+    story.refuse(&day("2020-03-31"), &[]).names(&[
+        "latitudine",
+        "longitudine",
+        "totale_positivi",
+        "variazione_totale_positivi",
+        "nuovi_positivi",
+        "lat",
+        "long",
+        "totale_attualmente_positivi",
+        "nuovi_attualmente_positivi",
+    ]);
+    story.publish(3, &v3);
+    store("2020-03-31");
+
+    // The rename of two columns held for one day.
+    story
+        .refuse(&day("2020-04-01"), &[])
+        .names(&["lat", "long"]);
+    story.publish(4, &v4);
+    store("2020-04-01");
+    store("2020-04-20");
+
+    story
+        .refuse(&day("2020-04-21"), &[])
+        .names(&["casi_testati"])
+        .counts("casi_testati", 21);
+    story.publish(5, &v5);
+    store("2020-04-21");
+    store("2020-06-28");
+
+    story
+        .refuse(&day("2020-06-29"), &[])
+        .names(&["note", "casi_da_sospetto_diagnostico", "casi_da_screening"]);
+    story.publish(6, &v6);
+    store("2020-06-29");
+    store("2020-12-08");
+
+    story
+        .refuse(&day("2020-12-09"), &[])
+        .names(&["ingressi_terapia_intensiva", "note_test", "note_casi"]);
+    story.publish(7, &v7);
+    store("2020-12-09");
+    store("2021-01-17");
+
+    story.refuse(&day("2021-01-18"), &[]).names(&[
+        "totale_positivi_test_molecolare",
+        "totale_positivi_test_antigenico_rapido",
+        "tamponi_test_molecolare",
+        "tamponi_test_antigenico_rapido",
+        "codice_nuts_1",
+        "codice_nuts_2",
+    ]);
+    story.publish(8, &v8);
+    store("2021-01-18");
+    store("2024-11-06");
+    store("2025-01-08");
+
+    // The first day was published in July, under the header of July.
+    let late = ["--schema-version", "6", "--provenance", "backfill"];
+    let report = story.store(&day(LATE_DAY), 21, &late);
+    assert_eq!(report["provenance"], "backfill");
+
+    assert_renames(&lake);
+    lake.assert_clean();
+}
+
+/// One query over all versions reads the renamed columns under their present names.
+fn assert_renames(lake: &TestLake) {
+    for (name, old, new) in [
+        ("2020-03-30", "totale_attualmente_positivi", "totale_positivi"),
+        (
+            "2020-03-30",
+            "nuovi_attualmente_positivi",
+            "variazione_totale_positivi",
+        ),
+        ("2020-03-31", "totale_positivi", "totale_positivi"),
+        (
+            "2020-04-01",
+            "variazione_totale_positivi",
+            "variazione_totale_positivi",
+        ),
+    ] {
+        let expected = Cells::read(&day(name).path, ',').sum(old);
+        let query = format!("SELECT sum({new}) AS n FROM clean.regioni WHERE dt = '{name}'");
+        assert_eq!(lake.sql_one(&query), expected.to_string(), "{name} {old}");
+    }
+    let nulls = lake.sql_one(
+        "SELECT count(*) AS n FROM clean.regioni
+         WHERE totale_positivi IS NULL OR variazione_totale_positivi IS NULL OR lat IS NULL",
+    );
+    assert_eq!(nulls, "0");
+    let new = "SELECT count(nuovi_positivi) AS n FROM clean.regioni WHERE dt BETWEEN '2020-02-24' AND '2020-03-30'";
+    assert_eq!(lake.sql_one(new), "0");
+    // Six in the evening in Rome, in winter.
+    let epoch = "SELECT DISTINCT CAST(date_part('epoch', data) AS BIGINT) AS n FROM clean.regioni WHERE dt = '2020-02-24'";
+    assert_eq!(lake.sql_one(epoch), "1582563600");
+}
+
+#[test]
+fn a_column_without_a_name_is_refused_or_keeps_its_cells() {
+    let lake = TestLake::new();
+    let story = Story::of(&lake, DATASET);
+    let [v1, ..] = versions();
+    story.publish(1, &v1);
+    let odd = day(UNNAMED_DAY);
+    story.refuse(&odd, &[]).names(&[""]).counts("", 21);
+
+    let report = story.store(&odd, 21, &["--on-mismatch", "extra"]);
+    assert_eq!(report["extra_rows"], 21);
+    assert_eq!(report["drift"][0]["field"], "", "{report}");
+    story.store(&day("2020-03-06"), 21, &[]);
+    let rows = lake.sql(
+        "SELECT codice_regione, denominazione_regione, _extra FROM clean.regioni WHERE dt = '2020-03-05'",
+    );
+    let stored = rows
+        .iter()
+        .map(|r| {
+            let extra: Value = serde_json::from_str(r["_extra"].as_str().unwrap()).unwrap();
+            let members = extra.as_object().unwrap();
+            assert_eq!(members.len(), 1, "{extra}");
+            let cell = members[""].as_str().map(str::to_owned);
+            let cell = cell.unwrap_or_else(|| members[""].to_string());
+            format!("{} {cell}", text(&r["denominazione_regione"]))
+        })
+        .collect();
+    let cells = Cells::read(&odd.path, ',');
+    let regions = cells.column("denominazione_regione");
+    let expected = regions
+        .iter()
+        .zip(cells.column(""))
+        .map(|(region, cell)| format!("{region} {cell}"))
+        .collect();
+    assert_same(stored, expected);
+    let next_day =
+        "SELECT count(_extra) AS n FROM clean.regioni WHERE dt = '2020-03-06'";
+    assert_eq!(lake.sql_one(next_day), "0");
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+#[test]
+fn a_day_with_semicolons_is_refused_with_advice_and_stored_with_the_delimiter() {
+    let lake = TestLake::new();
+    let story = Story::of(&lake, DATASET);
+    for (number, draft) in (1..=5).zip(&versions()) {
+        story.publish(number, draft);
+    }
+    story.store(&day("2020-05-10"), 21, &[]);
+    let odd = day(SEMICOLON_DAY);
+    story
+        .refuse(&odd, &[])
+        .says(&["hint", "delimiter", ";"]);
+    story.store(&odd, 21, &["--delimiter", ";"]);
+    story.store(&day("2020-05-12"), 21, &[]);
+    let cells = Cells::read(&odd.path, ';');
+    for name in ["totale_casi", "tamponi", "casi_testati"] {
+        let query = format!("SELECT sum({name}) AS n FROM clean.regioni WHERE dt = '{SEMICOLON_DAY}'");
+        assert_eq!(lake.sql_one(&query), cells.sum(name).to_string(), "{name}");
+    }
+}
+
+fn options_of(day: &str) -> Options {
+    let reached = FIRST_DAYS.iter().rfind(|(first, _)| day >= *first);
+    let mut options = Options::version(reached.map_or(1, |(_, version)| *version));
+    match day {
+        SEMICOLON_DAY => {
+            options.read = ReadSpec {
+                delimiter: Some(";".to_owned()),
+                ..ReadSpec::default()
+            }
+        }
+        UNNAMED_DAY => options.mismatch = Mismatch::Extra,
+        LATE_DAY => {
+            options.version = Some(6);
+            options.provenance = Some(Provenance::Backfill);
+        }
+        _ => {}
+    }
+    options
+}
+
+/// What the whole set holds, by a reader of our own.
+#[derive(Default)]
+struct Expected {
+    days: BTreeMap<String, u64>,
+    sums: BTreeMap<&'static str, (i64, u64)>,
+    codes: BTreeMap<String, u64>,
+    notes: BTreeSet<String>,
+    note_rows: u64,
+}
+
+impl Expected {
+    fn add(&mut self, day: &DayFile, cells: &Cells) {
+        self.days.insert(day.day.clone(), cells.rows.len() as u64);
+        for name in COUNTS {
+            let old = match name {
+                "totale_positivi" => "totale_attualmente_positivi",
+                "variazione_totale_positivi" => "nuovi_attualmente_positivi",
+                same => same,
+            };
+            let found = [name, old].into_iter().find(|n| cells.header.iter().any(|h| h == n));
+            let Some(found) = found else { continue };
+            let (sum, count) = self.sums.entry(name).or_default();
+            *sum += cells.sum(found);
+            *count += cells.count(found, |c| !c.is_empty()) as u64;
+        }
+        for code in cells.column("codice_regione") {
+            *self.codes.entry(code.to_owned()).or_default() += 1;
+        }
+        if cells.header.iter().any(|h| h == "note") {
+            for note in cells.column("note").into_iter().filter(|n| !n.is_empty()) {
+                self.notes.insert(note.to_owned());
+                self.note_rows += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_set_of_regions_keeps_every_sum() {
+    let lake = TestLake::new();
+    for (number, draft) in (1..).zip(&versions()) {
+        publish(&lake, DATASET, number, draft);
+    }
+    let all = files(&set("italy-covid19/regioni"), "csv");
+    assert_eq!(all.len(), 1_782);
+    let mut bulk = Bulk::open(&lake);
+    let mut expected = Expected::default();
+    for day in &all {
+        let delimiter = if day.day == SEMICOLON_DAY { ';' } else { ',' };
+        let cells = Cells::read(&day.path, delimiter);
+        let report = bulk.store(DATASET, day, options_of(&day.day), cells.rows.len());
+        assert_eq!(
+            report.drift.is_empty(),
+            day.day != UNNAMED_DAY,
+            "{}: {:?}",
+            day.day,
+            report.drift
+        );
+        expected.add(day, &cells);
+    }
+    assert_eq!(bulk.close(), 37_422);
+
+    let counted =
+        lake.sql("SELECT CAST(dt AS VARCHAR) AS d, count(*) AS n FROM clean.regioni GROUP BY 1");
+    assert_eq!(by_key(&counted, "d", "n"), expected.days);
+    assert!(expected.days.values().all(|n| *n == 21));
+    let columns: Vec<String> = COUNTS
+        .iter()
+        .map(|c| format!("sum(CAST({c} AS BIGINT)) AS {c}, count({c}) AS {c}_rows"))
+        .collect();
+    let sums = lake.sql(&format!("SELECT {} FROM clean.regioni", columns.join(", ")));
+    for (name, (sum, count)) in &expected.sums {
+        assert_eq!(sums[0][*name], *sum, "{name}");
+        assert_eq!(sums[0][format!("{name}_rows")], *count, "{name}");
+    }
+    let codes =
+        lake.sql("SELECT codice_regione AS c, count(*) AS n FROM clean.regioni GROUP BY 1");
+    assert_eq!(by_key(&codes, "c", "n"), expected.codes);
+    assert!(expected.codes.contains_key("08"));
+    assert!(!expected.codes.contains_key("8"));
+    let notes = lake.sql("SELECT note, count(*) AS n FROM clean.regioni WHERE note IS NOT NULL GROUP BY note");
+    let notes = by_key(&notes, "note", "n");
+    assert_eq!(notes.values().sum::<u64>(), expected.note_rows);
+    assert!(notes.keys().eq(&expected.notes), "notes differ");
+    assert_eq!(notes["1693"], 1);
+    lake.assert_clean();
+}
