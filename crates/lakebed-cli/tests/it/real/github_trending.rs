@@ -83,7 +83,8 @@ fn a_struct_that_appears_and_members_that_appear_in_it_are_refused_then_versione
         members.get("summary_en").is_none_or(Value::is_null),
         "{old:?}"
     );
-    let without = "SELECT count(*) AS n FROM clean.trending WHERE schema_version = 1 AND ai_summary IS NULL";
+    let without =
+        "SELECT count(*) AS n FROM clean.trending WHERE schema_version = 1 AND ai_summary IS NULL";
     let all = "SELECT count(*) AS n FROM clean.trending WHERE dt <= '2025-12-18'";
     assert_eq!(lake.sql_one(without), lake.sql_one(all));
     lake.assert_clean();
@@ -178,6 +179,9 @@ fn whole_set_of_nested_documents_arrives_element_by_element() {
                 sum(cardinality(ai_summary['tech_stack'])) AS elements
          FROM clean.trending",
     );
-    assert_eq!(states[0], json!({"nulls": 65, "empty": 3, "elements": 9_129}));
+    assert_eq!(
+        states[0],
+        json!({"nulls": 65, "empty": 3, "elements": 9_129})
+    );
     lake.assert_clean();
 }

@@ -46,9 +46,7 @@ fn versions() -> [Draft; 8] {
     let v2 = v1
         .next("casi_totali for this day")
         .from("totale_casi", "casi_totali");
-    let v3 = v2
-        .next("totale_casi is back")
-        .unset("totale_casi", "from");
+    let v3 = v2.next("totale_casi is back").unset("totale_casi", "from");
     let v4 = v3
         .next("notes in two languages; T between date and time")
         .set(
@@ -103,9 +101,11 @@ fn latin_1_days_are_refused_with_the_offset_and_stored_with_the_encoding() {
     // A bad byte fails the file under every policy: no row before it is stored.
     story.refuse_with(4, &odd, &["--on-mismatch", "quarantine"]);
     story.store(&odd, 128, &["--encoding", "iso-8859-1"]);
-    let forli = "SELECT count(*) AS n FROM clean.province WHERE denominazione_provincia = 'Forlì-Cesena'";
+    let forli =
+        "SELECT count(*) AS n FROM clean.province WHERE denominazione_provincia = 'Forlì-Cesena'";
     assert_eq!(lake.sql_one(forli), "1");
-    let accents = "SELECT count(*) AS n FROM clean.province WHERE denominazione_provincia LIKE '%\u{fffd}%'";
+    let accents =
+        "SELECT count(*) AS n FROM clean.province WHERE denominazione_provincia LIKE '%\u{fffd}%'";
     assert_eq!(lake.sql_one(accents), "0");
 }
 
@@ -250,8 +250,7 @@ fn whole_set_of_provinces_keeps_naples_and_leading_zeros() {
     assert_eq!(by_key(&counted, "d", "n"), days);
     let naples = "SELECT count(*) AS n FROM clean.province WHERE sigla_provincia = 'NA'";
     assert_eq!(lake.sql_one(naples), "165");
-    let elsewhere =
-        "SELECT count(*) AS n FROM clean.province WHERE sigla_provincia = 'NA' AND codice_provincia <> '063'";
+    let elsewhere = "SELECT count(*) AS n FROM clean.province WHERE sigla_provincia = 'NA' AND codice_provincia <> '063'";
     assert_eq!(lake.sql_one(elsewhere), "0");
 
     // Codes with their zeros, names with their accents, counts: every row of every day. An empty

@@ -99,15 +99,17 @@ fn versions() -> [Draft; 8] {
         .next("lat and long are back")
         .unset("lat", "from")
         .unset("long", "from");
-    let v5 = v4
-        .next("people tested")
-        .field(20, "casi_testati", "int");
+    let v5 = v4.next("people tested").field(20, "casi_testati", "int");
     let v6 = v5
         .next("one note; cases by their cause")
         .without("note_it")
         .without("note_en")
         .field(21, "note", "string")
-        .fields(22, "int", &["casi_da_sospetto_diagnostico", "casi_da_screening"]);
+        .fields(
+            22,
+            "int",
+            &["casi_da_sospetto_diagnostico", "casi_da_screening"],
+        );
     let v7 = v6
         .next("admissions to intensive care")
         .field(24, "ingressi_terapia_intensiva", "int")
@@ -182,16 +184,20 @@ fn headers_change_seven_times_and_each_time_the_day_waits_for_its_version() {
     store("2020-04-21");
     store("2020-06-28");
 
-    story
-        .refuse(&day("2020-06-29"), &[])
-        .names(&["note", "casi_da_sospetto_diagnostico", "casi_da_screening"]);
+    story.refuse(&day("2020-06-29"), &[]).names(&[
+        "note",
+        "casi_da_sospetto_diagnostico",
+        "casi_da_screening",
+    ]);
     story.publish(6, &v6);
     store("2020-06-29");
     store("2020-12-08");
 
-    story
-        .refuse(&day("2020-12-09"), &[])
-        .names(&["ingressi_terapia_intensiva", "note_test", "note_casi"]);
+    story.refuse(&day("2020-12-09"), &[]).names(&[
+        "ingressi_terapia_intensiva",
+        "note_test",
+        "note_casi",
+    ]);
     story.publish(7, &v7);
     store("2020-12-09");
     store("2021-01-17");
@@ -221,7 +227,11 @@ fn headers_change_seven_times_and_each_time_the_day_waits_for_its_version() {
 /// One query over all versions reads the renamed columns under their present names.
 fn assert_renames(lake: &TestLake) {
     for (name, old, new) in [
-        ("2020-03-30", "totale_attualmente_positivi", "totale_positivi"),
+        (
+            "2020-03-30",
+            "totale_attualmente_positivi",
+            "totale_positivi",
+        ),
         (
             "2020-03-30",
             "nuovi_attualmente_positivi",
@@ -285,8 +295,7 @@ fn a_column_without_a_name_is_refused_or_keeps_its_cells() {
         .map(|(region, cell)| format!("{region} {cell}"))
         .collect();
     assert_same(stored, expected);
-    let next_day =
-        "SELECT count(_extra) AS n FROM clean.regioni WHERE dt = '2020-03-06'";
+    let next_day = "SELECT count(_extra) AS n FROM clean.regioni WHERE dt = '2020-03-06'";
     assert_eq!(lake.sql_one(next_day), "0");
 }
 
@@ -303,14 +312,13 @@ fn a_day_with_semicolons_is_refused_with_advice_and_stored_with_the_delimiter() 
     }
     story.store(&day("2020-05-10"), 21, &[]);
     let odd = day(SEMICOLON_DAY);
-    story
-        .refuse(&odd, &[])
-        .says(&["hint", "delimiter", ";"]);
+    story.refuse(&odd, &[]).says(&["hint", "delimiter", ";"]);
     story.store(&odd, 21, &["--delimiter", ";"]);
     story.store(&day("2020-05-12"), 21, &[]);
     let cells = Cells::read(&odd.path, ';');
     for name in ["totale_casi", "tamponi", "casi_testati"] {
-        let query = format!("SELECT sum({name}) AS n FROM clean.regioni WHERE dt = '{SEMICOLON_DAY}'");
+        let query =
+            format!("SELECT sum({name}) AS n FROM clean.regioni WHERE dt = '{SEMICOLON_DAY}'");
         assert_eq!(lake.sql_one(&query), cells.sum(name).to_string(), "{name}");
     }
 }
@@ -354,7 +362,9 @@ impl Expected {
                 "variazione_totale_positivi" => "nuovi_attualmente_positivi",
                 same => same,
             };
-            let found = [name, old].into_iter().find(|n| cells.header.iter().any(|h| h == n));
+            let found = [name, old]
+                .into_iter()
+                .find(|n| cells.header.iter().any(|h| h == n));
             let Some(found) = found else { continue };
             let (sum, count) = self.sums.entry(name).or_default();
             *sum += cells.sum(found);
@@ -410,12 +420,12 @@ fn whole_set_of_regions_keeps_every_sum() {
         assert_eq!(sums[0][*name], *sum, "{name}");
         assert_eq!(sums[0][format!("{name}_rows")], *count, "{name}");
     }
-    let codes =
-        lake.sql("SELECT codice_regione AS c, count(*) AS n FROM clean.regioni GROUP BY 1");
+    let codes = lake.sql("SELECT codice_regione AS c, count(*) AS n FROM clean.regioni GROUP BY 1");
     assert_eq!(by_key(&codes, "c", "n"), expected.codes);
     assert!(expected.codes.contains_key("08"));
     assert!(!expected.codes.contains_key("8"));
-    let notes = lake.sql("SELECT note, count(*) AS n FROM clean.regioni WHERE note IS NOT NULL GROUP BY note");
+    let notes = lake
+        .sql("SELECT note, count(*) AS n FROM clean.regioni WHERE note IS NOT NULL GROUP BY note");
     let notes = by_key(&notes, "note", "n");
     assert_eq!(notes.values().sum::<u64>(), expected.note_rows);
     assert!(notes.keys().eq(&expected.notes), "notes differ");

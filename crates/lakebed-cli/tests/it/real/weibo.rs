@@ -93,22 +93,28 @@ fn fields_that_appear_within_a_day_are_refused_and_the_day_goes_on_under_the_nex
 
     // The three counts with a fraction are whole in the new field, and nothing else is different.
     let rows = lake.sql(
-        "SELECT read_count_exact AS x FROM clean.weibo
-         WHERE read_count IS NULL AND read_count_exact IS NOT NULL ORDER BY x",
+        "SELECT CAST(read_count_exact AS VARCHAR) AS x FROM clean.weibo
+         WHERE read_count IS NULL AND read_count_exact IS NOT NULL ORDER BY read_count_exact",
     );
-    let exact: Vec<f64> = rows.iter().map(|r| r["x"].as_f64().unwrap()).collect();
+    // As text: the JSON reader of this test does not round as IEEE does.
+    let exact: Vec<f64> = rows
+        .iter()
+        .map(|r| r["x"].as_str().unwrap().parse().unwrap())
+        .collect();
     assert_eq!(
         exact,
-        [220_000_000.000_000_03, 1_910_000_000.000_000_2, 3_420_000_000.000_000_5]
+        [
+            220_000_000.000_000_03,
+            1_910_000_000.000_000_2,
+            3_420_000_000.000_000_5
+        ]
     );
     assert_eq!(
         lake.sql_one("SELECT count(read_count) AS n FROM clean.weibo"),
         "470"
     );
     assert_eq!(
-        lake.sql_one(
-            "SELECT count(*) AS n FROM clean.weibo WHERE read_count <> read_count_exact"
-        ),
+        lake.sql_one("SELECT count(*) AS n FROM clean.weibo WHERE read_count <> read_count_exact"),
         "0"
     );
 
@@ -224,7 +230,8 @@ fn whole_set_of_daily_lists_arrives_character_by_character() {
     assert_eq!(no_category.values().sum::<u64>(), 51);
     assert_eq!(no_description, 11_310 - 4_807);
 
-    let counted = lake.sql("SELECT CAST(dt AS VARCHAR) AS d, count(*) AS n FROM clean.weibo GROUP BY 1");
+    let counted =
+        lake.sql("SELECT CAST(dt AS VARCHAR) AS d, count(*) AS n FROM clean.weibo GROUP BY 1");
     assert_eq!(by_key(&counted, "d", "n"), days);
     let rows = lake.sql("SELECT * FROM clean.weibo");
     let stored = rows.iter().map(|r| line(r, |c| c)).collect();
