@@ -353,7 +353,7 @@ def machine(python: pathlib.Path | None) -> str:
         code = f"import importlib.metadata as m; print(', '.join(f'{{n}} {{m.version(n)}}' for n in '{names}'.split()))"
         peers = "; " + run([python, "-c", code]).stdout.strip()
     return (f"{time.strftime('%Y-%m-%d')}, commit {commit}; {os.cpu_count()} x {model}, {memory:.0f} GiB, "
-            f"{platform.system()} {platform.release()}{peers}.\n")
+            f"{platform.system()}{peers}.\n")
 
 
 def write_section(name: str, text: str) -> None:

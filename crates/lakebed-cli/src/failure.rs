@@ -47,6 +47,9 @@ pub(crate) fn error_text(error: &Error, color: bool) -> String {
         paint("1;31", "error:"),
         indented(error.message())
     );
+    for detail in error.details() {
+        text.push_str(&format!("  {}\n", indented(detail)));
+    }
     for (key, value) in error.context() {
         text.push_str(&format!("  {key}: {}\n", indented(value)));
     }
@@ -80,7 +83,7 @@ fn causes(error: &Error) -> Vec<String> {
     found
 }
 
-/// The JSON form: `{"format": 1, "error": {kind, message, context, hints, causes, exit_code, at}}`.
+/// The JSON form: `{"format": 1, "error": {kind, message, details, context, hints, causes, exit_code, at}}`.
 fn error_json(error: &Error, at: &str) -> Value {
     let mut context = Map::new();
     for (key, value) in error.context() {
@@ -97,6 +100,7 @@ fn error_json(error: &Error, at: &str) -> Value {
         "error": {
             "kind": error.kind().as_str(),
             "message": error.message(),
+            "details": error.details(),
             "context": context,
             "hints": error.hints(),
             "causes": causes(error),

@@ -170,7 +170,10 @@ impl Printer {
         let write = || {
             let mut stderr = io::stderr().lock();
             // Nobody is left to be told that telling failed.
-            match stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()) {
+            match stderr
+                .write_all(text.as_bytes())
+                .and_then(|()| stderr.flush())
+            {
                 Ok(()) | Err(_) => {}
             }
         };

@@ -1,8 +1,11 @@
 //! The progress bar: bytes read of all, rows, rejects. Drawn on terminals only, on stderr.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lakebed::ingest::Progress;
+use lakebed::ingest::read::InputSource;
 
 use crate::printer::Printer;
 use crate::table::count;
@@ -17,28 +20,23 @@ pub(crate) struct Bar {
 
 impl Bar {
     /// A bar over `total_bytes`, hidden where nothing may be drawn; log lines appear above it.
-    pub(crate) fn bytes(printer: &Printer, title: &str, total_bytes: u64) -> Self {
-        Self::new(
-            printer,
-            title,
-            total_bytes,
-            "{prefix} {bar:24} {bytes}/{total_bytes} {msg} {elapsed}",
-        )
+    pub(crate) fn bytes(printer: &Printer, title: &str, total_bytes: Option<u64>) -> Self {
+        let template = match total_bytes {
+            Some(_) => "{prefix} {bar:24} {bytes}/{total_bytes} {msg} {elapsed}",
+            None => "{prefix} {bytes} {msg} {elapsed}",
+        };
+        Self::new(printer, title, total_bytes, template)
     }
 
     /// A bar over `total` steps.
     pub(crate) fn steps(printer: &Printer, title: &str, total: u64) -> Self {
-        Self::new(
-            printer,
-            title,
-            total,
-            "{prefix} {bar:24} {pos}/{len} {msg} {elapsed}",
-        )
+        let template = "{prefix} {bar:24} {pos}/{len} {msg} {elapsed}";
+        Self::new(printer, title, Some(total), template)
     }
 
-    fn new(printer: &Printer, title: &str, total: u64, template: &str) -> Self {
+    fn new(printer: &Printer, title: &str, total: Option<u64>, template: &str) -> Self {
         let bar = if printer.draws_progress() {
-            ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
+            ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10))
         } else {
             ProgressBar::hidden()
         };
@@ -75,5 +73,56 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Progress of one ingest call, told by its threads.
+#[derive(Debug)]
+pub(crate) struct IngestProgress<'a> {
+    printer: &'a Printer,
+    title: String,
+    /// The size on disk says nothing about packed inputs: a bar over it would lie.
+    is_packed: bool,
+    bar: Mutex<Option<Arc<Bar>>>,
+}
+
+/// Endings of names whose text is longer than the file.
+const PACKED: [&str; 4] = [".gz", ".zst", ".zip", ".parquet"];
+
+impl<'a> IngestProgress<'a> {
+    /// Progress of a call over these inputs.
+    pub(crate) fn new(printer: &'a Printer, title: &str, inputs: &[InputSource]) -> Self {
+        let is_packed = inputs.iter().any(|input| {
+            let name = input.base_name().to_ascii_lowercase();
+            PACKED.iter().any(|ending| name.ends_with(ending))
+        });
+        Self {
+            printer,
+            title: title.to_owned(),
+            is_packed,
+            bar: Mutex::new(None),
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Bar>>> {
+        self.bar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress for IngestProgress<'_> {
+    fn begin(&self, total_bytes: Option<u64>) {
+        let total = total_bytes.filter(|_| !self.is_packed);
+        *self.slot() = Some(Arc::new(Bar::bytes(self.printer, &self.title, total)));
+    }
+
+    fn advance(&self, bytes: u64, rows: u64, rejected: u64) {
+        let bar = self.slot().clone();
+        if let Some(bar) = bar {
+            bar.advance(bytes, rows, rejected);
+        }
+    }
+
+    fn end(&self) {
+        *self.slot() = None;
     }
 }

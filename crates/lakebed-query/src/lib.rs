@@ -1,2 +1,29 @@
-//! SQL over a Lakebed lake.
+//! SQL over a Lakebed lake: the only crate that knows DataFusion.
+//!
+//! A query names tables `layer.dataset`. The catalog says which schema versions a dataset has and
+//! which files can hold wanted rows; nothing is listed and no footer is read to plan. Files of all
+//! versions are read as one table, column by column by field id.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `statement` | parses, refuses what writes, tells tables apart |
+//! | `engine` | freshens the catalog, makes the tables, plans |
+//! | `scan` | one dataset as a table |
+//! | `system` | catalog rows as tables |
+//! | `result`, `output` | batches out: text table, JSON, CSV, Parquet |
+//! | `error` | DataFusion's errors as ours |
+//!
+//! What does not belong here: bringing the catalog up to date (`engine::Freshen` is the hook), the
+//! command line, writing to the lake.
+
+mod engine;
+mod error;
+mod output;
+mod result;
 mod scan;
+mod statement;
+mod system;
+
+pub use engine::{Freshen, QueryEngine, QueryOptions};
+pub use output::{write_csv, write_json, write_parquet, write_table};
+pub use result::{QueryResult, QueryStats, TableFiles};

@@ -16,13 +16,13 @@ mod schema;
 mod source;
 mod sql;
 
-pub(crate) use catalog::{CatalogCommand, PartitionsArgs};
+pub(crate) use catalog::{CatalogCommand, CatalogRebuildArgs, PartitionsArgs};
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg};
-pub(crate) use project::{ConfigCommand, InitArgs};
+pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
 pub(crate) use root::{Cli, Command};
 pub(crate) use schema::{
     CheckArgs, DiffArgs, HistoryArgs, InferArgs, ListArgs, ProposeArgs, PublishArgs, ReadArgs,

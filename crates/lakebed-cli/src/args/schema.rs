@@ -68,7 +68,7 @@ pub(crate) struct ProposeArgs {
     #[arg(value_name = "FILES")]
     pub(crate) files: Vec<String>,
     /// Write the file here, `-` = standard output [default: sources/SOURCE/schemas/NAME/vN.toml]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "output", value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
     /// Reading.
     #[command(flatten)]

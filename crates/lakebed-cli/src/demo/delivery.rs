@@ -143,7 +143,8 @@ fn topic_deliveries(day: u32, date: BusinessDate) -> Result<Vec<Delivery>> {
 }
 
 fn rental_deliveries(day: u32, date: BusinessDate) -> Result<Vec<Delivery>> {
-    let write = |d: i64| date_of(d).map_or_else(|_| String::new(), |d| d.to_string().replace('-', "/"));
+    let write =
+        |d: i64| date_of(d).map_or_else(|_| String::new(), |d| d.to_string().replace('-', "/"));
     let first = Delivery {
         source: DemoSource::Rentals,
         day,
@@ -166,8 +167,9 @@ fn rental_deliveries(day: u32, date: BusinessDate) -> Result<Vec<Delivery>> {
 }
 
 fn shop_delivery(day: u32, date: BusinessDate) -> Result<Delivery> {
-    let midnight = time_zone(ZONE)?
-        .to_zoned(date.date().into())
+    let midnight = date
+        .date()
+        .to_zoned(time_zone(ZONE)?)
         .map_err(|e| Error::internal("find the midnight of a day").caused_by(e))?;
     Ok(Delivery {
         source: DemoSource::Shop,
@@ -222,7 +224,11 @@ mod tests {
     fn every_oddity_comes_once() {
         let all: Vec<Delivery> = (1..=DAYS).flat_map(|d| deliveries(d).unwrap()).collect();
         for oddity in [Oddity::Retry, Oddity::CutOff, Oddity::Late, Oddity::NoData] {
-            assert_eq!(all.iter().filter(|d| d.oddity == oddity).count(), 1, "{oddity:?}");
+            assert_eq!(
+                all.iter().filter(|d| d.oddity == oddity).count(),
+                1,
+                "{oddity:?}"
+            );
         }
         let retry = all.iter().position(|d| d.oddity == Oddity::Retry).unwrap();
         assert_eq!(all[retry].bytes, all[retry - 1].bytes);

@@ -3,14 +3,19 @@
 //! ```text
 //! topics, rentals, shop  (what a site shows on a day: pure functions of the day)
 //!    -> delivery         (the files a crawler hands over, with everything that goes wrong)
-//!    -> script           (what an owner does with them, told step by step)
+//!    -> script, finale   (what an owner does with them, told step by step)
 //! ```
 //! DEM-1: the same day gives the same bytes on every machine: own random numbers, no clock.
 //! What does not belong here: any short cut around the library; a demo that cheats shows nothing.
 
 mod delivery;
+mod finale;
 mod random;
 mod rentals;
 mod schemas;
+mod script;
 mod shop;
+mod stage;
 mod topics;
+
+pub(crate) use script::run;

@@ -57,15 +57,9 @@ mod tests {
         let mut r = Random::new("topic", -3, 7);
         let got: Vec<u32> = (0..4).map(|_| r.range(0, 999)).collect();
         let mut again = Random::new("topic", -3, 7);
-        assert_eq!(
-            got,
-            (0..4).map(|_| again.range(0, 999)).collect::<Vec<_>>()
-        );
+        assert_eq!(got, (0..4).map(|_| again.range(0, 999)).collect::<Vec<_>>());
         let mut other = Random::new("topic", -3, 8);
-        assert_ne!(
-            got,
-            (0..4).map(|_| other.range(0, 999)).collect::<Vec<_>>()
-        );
+        assert_ne!(got, (0..4).map(|_| other.range(0, 999)).collect::<Vec<_>>());
     }
 
     #[test]

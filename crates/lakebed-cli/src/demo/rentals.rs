@@ -13,12 +13,26 @@ pub(crate) const ERROR_PAGE_ON: u32 = 27;
 pub(crate) const FLOOR_TEXT_FROM: u32 = 45;
 
 const DISTRICTS: [(&str, u32); 8] = [
-    ("大安區", 1250), ("信義區", 1200), ("中山區", 1080), ("松山區", 1060),
-    ("內湖區", 900), ("士林區", 860), ("文山區", 760), ("北投區", 740),
+    ("大安區", 1250),
+    ("信義區", 1200),
+    ("中山區", 1080),
+    ("松山區", 1060),
+    ("內湖區", 900),
+    ("士林區", 860),
+    ("文山區", 760),
+    ("北投區", 740),
 ];
 const KINDS: [&str; 4] = ["整層住家", "獨立套房", "分租套房", "雅房"];
 const PRAISE: [&str; 10] = [
-    "近捷運", "採光佳", "可開伙", "可養寵物", "有電梯", "全新裝潢", "附車位", "高樓景觀", "生活機能好",
+    "近捷運",
+    "採光佳",
+    "可開伙",
+    "可養寵物",
+    "有電梯",
+    "全新裝潢",
+    "附車位",
+    "高樓景觀",
+    "生活機能好",
     "安靜巷弄",
 ];
 const ERROR_PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body><h1>502 Bad Gateway</h1></body>\r\n</html>\r\n";
@@ -105,8 +119,16 @@ mod tests {
         for day in 1..=60 {
             let text = text(day);
             assert_eq!(text.contains("502"), day == ERROR_PAGE_ON, "day {day}");
-            assert_eq!(text.contains("頂樓加蓋"), day >= FLOOR_TEXT_FROM, "day {day}");
-            assert!((60..260).contains(&text.lines().count()), "{}", text.lines().count());
+            assert_eq!(
+                text.contains("頂樓加蓋"),
+                day >= FLOOR_TEXT_FROM,
+                "day {day}"
+            );
+            assert!(
+                (60..260).contains(&text.lines().count()),
+                "{}",
+                text.lines().count()
+            );
         }
     }
 }

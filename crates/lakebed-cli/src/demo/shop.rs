@@ -13,14 +13,44 @@ pub(crate) const NO_DATA_ON: u32 = 33;
 pub(crate) const STOCK_TEXT_FROM: u32 = 50;
 
 const GOODS: [&str; 16] = [
-    "帆布包", "馬克杯", "手沖壺", "筆記本", "鋼筆", "桌燈", "收納盒", "雨傘", "保溫瓶", "耳機", "鍵盤",
-    "滑鼠墊", "香氛蠟燭", "露營椅", "行李箱", "棉T",
+    "帆布包",
+    "馬克杯",
+    "手沖壺",
+    "筆記本",
+    "鋼筆",
+    "桌燈",
+    "收納盒",
+    "雨傘",
+    "保溫瓶",
+    "耳機",
+    "鍵盤",
+    "滑鼠墊",
+    "香氛蠟燭",
+    "露營椅",
+    "行李箱",
+    "棉T",
 ];
-const STYLE: [&str; 8] = ["北歐風", "日式", "復古", "極簡", "手作", "輕量", "大容量", "限定"];
+const STYLE: [&str; 8] = [
+    "北歐風",
+    "日式",
+    "復古",
+    "極簡",
+    "手作",
+    "輕量",
+    "大容量",
+    "限定",
+];
 const COLORS: [&str; 6] = ["黑", "白", "藍", "綠", "米", "紅"];
 const TAGS: [&str; 6] = ["免運", "新品", "熱銷", "限時", "環保", "送禮"];
 const SELLERS: [&str; 8] = [
-    "小林文具", "山海選物", "好日子", "木木商行", "島嶼生活", "一期一會", "白鳥工作室", "城市露營",
+    "小林文具",
+    "山海選物",
+    "好日子",
+    "木木商行",
+    "島嶼生活",
+    "一期一會",
+    "白鳥工作室",
+    "城市露營",
 ];
 const MATERIAL: [&str; 5] = ["棉", "不鏽鋼", "陶瓷", "竹", "再生塑膠"];
 
@@ -46,7 +76,9 @@ fn item(day: u32, n: i64, epoch_ms: i64) -> Value {
     let name = format!("{}{}", thing.pick(&STYLE), thing.pick(&GOODS));
     let base_cents = thing.range(12, 290) * 1000 - 100;
     let seller = thing.range(1, 8);
-    let seller_name = usize::try_from(seller - 1).ok().and_then(|i| SELLERS.get(i).copied());
+    let seller_name = usize::try_from(seller - 1)
+        .ok()
+        .and_then(|i| SELLERS.get(i).copied());
     let rating = f64::from(thing.range(38, 50)) / 10.0;
     let variants = thing.range(1, 4);
     let first_color = usize::try_from(thing.range(0, 5)).unwrap_or(0);
@@ -54,7 +86,11 @@ fn item(day: u32, n: i64, epoch_ms: i64) -> Value {
     // What is true of it today.
     let mut today = Random::new("thing today", n, i64::from(day));
     let on_sale = today.one_in(6);
-    let cents = if on_sale { base_cents * 85 / 100 } else { base_cents };
+    let cents = if on_sale {
+        base_cents * 85 / 100
+    } else {
+        base_cents
+    };
     let mut attributes = Map::new();
     attributes.insert("材質".to_owned(), Value::from(material));
     if thing.one_in(2) {
@@ -75,7 +111,11 @@ fn item(day: u32, n: i64, epoch_ms: i64) -> Value {
             json!({ "sku": format!("{}-{}", 10_001 + n, v + 1), "color": COLORS[at % COLORS.len()], "stock": stock })
         })
         .collect();
-    let was = if on_sale { Value::from(f64::from(base_cents) / 100.0) } else { Value::Null };
+    let was = if on_sale {
+        Value::from(f64::from(base_cents) / 100.0)
+    } else {
+        Value::Null
+    };
     json!({
         "id": 10_001 + n,
         "name": name,
@@ -104,7 +144,9 @@ mod tests {
 
     #[test]
     fn a_thing_keeps_its_name_and_changes_its_price() {
-        let items = |day| serde_json::from_slice::<Value>(&document(day, 0)).unwrap()["data"]["items"].clone();
+        let items = |day| {
+            serde_json::from_slice::<Value>(&document(day, 0)).unwrap()["data"]["items"].clone()
+        };
         let (a, b) = (items(1), items(2));
         assert!((0..80).all(|i| a[i]["name"] == b[i]["name"]));
         assert!((0..80).any(|i| a[i]["price"] != b[i]["price"]));

@@ -21,15 +21,62 @@ const BORN: i64 = 10;
 const LIFE: [u32; 8] = [350, 800, 1000, 760, 520, 330, 200, 120];
 
 const WHO: [&str; 28] = [
-    "国庆假期", "高铁", "地铁新线", "中秋月饼", "台风", "演唱会", "国家队", "大学新生", "外卖骑手",
-    "新能源车", "博物馆", "敦煌", "长江", "故宫", "热门剧集", "电影节", "乒乓球", "女排", "马拉松",
-    "图书馆", "夜市", "奶茶", "火锅", "大熊猫", "机器人", "卫星", "房租", "医保",
+    "国庆假期",
+    "高铁",
+    "地铁新线",
+    "中秋月饼",
+    "台风",
+    "演唱会",
+    "国家队",
+    "大学新生",
+    "外卖骑手",
+    "新能源车",
+    "博物馆",
+    "敦煌",
+    "长江",
+    "故宫",
+    "热门剧集",
+    "电影节",
+    "乒乓球",
+    "女排",
+    "马拉松",
+    "图书馆",
+    "夜市",
+    "奶茶",
+    "火锅",
+    "大熊猫",
+    "机器人",
+    "卫星",
+    "房租",
+    "医保",
 ];
 const WHAT: [&str; 26] = [
-    "门票秒空", "时刻表调整", "首日客流创新高", "涨价了吗", "登上热搜", "夺冠", "延期", "正式开通",
-    "最新回应", "有多拼", "冷知识", "返场加演", "迎来高峰", "官宣", "现场图", "为什么这么火",
-    "一票难求", "全网刷屏", "评分出炉", "明起实施", "网友吵翻", "真相来了", "上新", "破纪录",
-    "背后的故事", "排队三小时",
+    "门票秒空",
+    "时刻表调整",
+    "首日客流创新高",
+    "涨价了吗",
+    "登上热搜",
+    "夺冠",
+    "延期",
+    "正式开通",
+    "最新回应",
+    "有多拼",
+    "冷知识",
+    "返场加演",
+    "迎来高峰",
+    "官宣",
+    "现场图",
+    "为什么这么火",
+    "一票难求",
+    "全网刷屏",
+    "评分出炉",
+    "明起实施",
+    "网友吵翻",
+    "真相来了",
+    "上新",
+    "破纪录",
+    "背后的故事",
+    "排队三小时",
 ];
 const CATEGORY: [&str; 6] = ["社会", "娱乐", "体育", "科技", "财经", "生活"];
 
@@ -50,7 +97,10 @@ pub(crate) fn list(day: u32, sweep: usize, date: &str) -> Vec<u8> {
         let mut row = Map::new();
         row.insert("rank".to_owned(), Value::from(i + 1));
         row.insert("word".to_owned(), Value::from(topic.word.as_str()));
-        row.insert("label".to_owned(), label(day, topic).map_or(Value::Null, Value::from));
+        row.insert(
+            "label".to_owned(),
+            label(day, topic).map_or(Value::Null, Value::from),
+        );
         row.insert("heat".to_owned(), Value::from(topic.heat));
         row.insert("category".to_owned(), Value::from(topic.category));
         let url = format!("https://hot.example/t/{}-{}", topic.heat % 9973, i + 1);
@@ -89,7 +139,13 @@ fn topics(day: u32, sweep: usize) -> Vec<Topic> {
             let heat = peak / 1000 * share + r.range(0, 999);
             if !topics.iter().any(|t| t.word == word) {
                 let reads = u64::from(heat) * u64::from(r.range(20, 60));
-                topics.push(Topic { word, category, heat, age, reads });
+                topics.push(Topic {
+                    word,
+                    category,
+                    heat,
+                    age,
+                    reads,
+                });
             }
         }
     }
@@ -124,8 +180,14 @@ mod tests {
     fn lists_are_ranked_and_topics_last_over_sweeps() {
         let (a, b) = (rows(5, 0), rows(5, 1));
         assert!(a.len() >= 40, "{}", a.len());
-        assert!(a.windows(2).all(|w| w[0]["heat"].as_u64() >= w[1]["heat"].as_u64()));
-        let stayed = a.iter().filter(|x| b.iter().any(|y| y["word"] == x["word"])).count();
+        assert!(
+            a.windows(2)
+                .all(|w| w[0]["heat"].as_u64() >= w[1]["heat"].as_u64())
+        );
+        let stayed = a
+            .iter()
+            .filter(|x| b.iter().any(|y| y["word"] == x["word"]))
+            .count();
         assert!(stayed > 10, "{stayed}");
     }
 
@@ -133,7 +195,10 @@ mod tests {
     fn drift_begins_on_its_days() {
         let has = |day: u32, f: &dyn Fn(&Value) -> bool| (0..3).any(|s| rows(day, s).iter().any(f));
         for day in 1..=60 {
-            assert_eq!(has(day, &|r| r.get("read_count").is_some()), day >= READ_COUNT_FROM);
+            assert_eq!(
+                has(day, &|r| r.get("read_count").is_some()),
+                day >= READ_COUNT_FROM
+            );
             if day < NEW_LABEL_FROM {
                 assert!(!has(day, &|r| r["label"] == "爆"), "day {day}");
             }

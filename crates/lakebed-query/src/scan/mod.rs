@@ -18,6 +18,5 @@ mod reader;
 mod source;
 mod table;
 
-pub(crate) use reader::ReadLog;
 pub(crate) use source::LakeSource;
 pub(crate) use table::{LakeTable, ScanNote, ScanTrace, TableInput};

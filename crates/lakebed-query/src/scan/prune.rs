@@ -18,7 +18,7 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use datafusion::physical_optimizer::pruning::PruningPredicate;
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use lakebed::catalog::{FileRow, PartitionFilter};
 use lakebed::name::DatasetRef;
 use lakebed::spec::SOURCE_COLUMN;
@@ -321,7 +321,10 @@ pub(crate) fn prune_files(
     for filter in filters {
         let expr = session.create_physical_expr((*filter).clone(), &df_schema)?;
         // What the pruner does not understand prunes nothing.
-        let Ok(predicate) = PruningPredicate::try_new(expr, Arc::clone(&columns.schema)) else {
+        let built = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(&columns.schema))
+            .try_build(expr);
+        let Ok(predicate) = built else {
             continue;
         };
         let kept = predicate.prune(&FilesToPrune {

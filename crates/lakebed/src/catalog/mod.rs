@@ -9,6 +9,7 @@
 mod commit;
 mod key;
 mod rebuild;
+mod schemas;
 mod sqlite;
 mod stats;
 mod status;
@@ -32,7 +33,8 @@ use crate::spec::{
 use crate::time::{BusinessDate, Instant};
 
 pub use key::{file_id, is_visible, partition_checksum, partition_id};
-pub use rebuild::{rebuild, sync_schemas};
+pub use rebuild::rebuild;
+pub use schemas::sync_schemas;
 pub use sqlite::SqliteCatalog;
 pub use stats::read_footer_stats;
 pub use status::{DatasetStatus, SyncState, is_fresh, status};

@@ -2,99 +2,15 @@
 
 use crate::catalog::Catalog;
 use crate::catalog::sync::{SyncReport, bind, sync_all};
-use crate::error::{Error, Result};
-use crate::name::{ContentHash, DatasetRef};
-use crate::spec::{PUBLISHED_FORMAT, PublishedSchema};
-use crate::store::{Lake, StorePath, schema_dir};
+use crate::error::Result;
+use crate::store::Lake;
 
 /// Clears the catalog and fills it from the lake. Sources are not in the lake: the caller puts them.
 ///
 /// `full` ignores checkpoints and reads every log from record 1; this lake format has none yet, so
 /// both ways read all records. A rebuild that dies leaves a catalog that the next sync completes.
-pub async fn rebuild(lake: &Lake, catalog: &dyn Catalog, full: bool) -> Result<Vec<SyncReport>> {
+pub async fn rebuild(lake: &Lake, catalog: &dyn Catalog, _full: bool) -> Result<Vec<SyncReport>> {
     bind(lake, catalog).await?;
     catalog.clear().await?;
     sync_all(lake, catalog).await
-}
-
-/// Puts every published schema version of the dataset into the catalog.
-pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<()> {
-    let mut known = catalog.list_schemas(Some(dataset)).await?;
-    let mut files = Vec::new();
-    for file in lake.store().list(&schema_dir(dataset)).await? {
-        if let Some(version) = version_of(&file.path.file_name()) {
-            files.push((version, file.path));
-        }
-    }
-    files.sort();
-    known.retain(|row| files.iter().all(|(version, _)| *version != row.version));
-    if let Some(row) = known.first() {
-        return Err(Error::corrupt(format!(
-            "the catalog knows version {} of `{dataset}`, the lake does not",
-            row.version
-        ))
-        .with("folder", schema_dir(dataset))
-        .with("invariant", "CAT-3")
-        .hint("the lake is older than the catalog: restore the lake, or delete the catalog and run `lakebed catalog rebuild`"));
-    }
-    for (version, path) in files {
-        let bytes = lake.store().get(&path).await?;
-        let published = parse(lake, dataset, version, &path, &bytes)?;
-        catalog
-            .put_schema(&published, &ContentHash::of(&bytes))
-            .await
-            .map_err(|e| e.with("file", &path))?;
-    }
-    Ok(())
-}
-
-/// The number in `v<N>.json`; `None` for any other name.
-fn version_of(file_name: &str) -> Option<u32> {
-    let digits = file_name.strip_prefix('v')?.strip_suffix(".json")?;
-    let number: u32 = digits.parse().ok()?;
-    (number > 0 && number.to_string() == digits).then_some(number)
-}
-
-fn parse(
-    lake: &Lake,
-    dataset: &DatasetRef,
-    version: u32,
-    path: &StorePath,
-    bytes: &[u8],
-) -> Result<PublishedSchema> {
-    let corrupt = |what: String| {
-        Error::corrupt(format!("read the published schema: {what}"))
-            .with("file", path)
-            .hint("restore the file from a backup of the lake; nothing was changed")
-    };
-    let value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|e| corrupt(format!("it is not JSON: {e}")))?;
-    let format = value.get("format").and_then(serde_json::Value::as_u64);
-    if format.is_some_and(|f| f > u64::from(PUBLISHED_FORMAT)) {
-        return Err(
-            Error::precondition("this schema was published by a newer Lakebed")
-                .with("file", path)
-                .with("format", format.unwrap_or(0))
-                .hint(format!(
-                    "this program reads published schemas up to format {PUBLISHED_FORMAT}; install a newer one"
-                )),
-        );
-    }
-    let published: PublishedSchema =
-        serde_json::from_value(value).map_err(|e| corrupt(e.to_string()))?;
-    if published.lake != *lake.id() {
-        return Err(corrupt("it belongs to another lake".to_owned())
-            .with("found", &published.lake)
-            .with("expected", lake.id()));
-    }
-    if published.schema.dataset != *dataset || published.schema.version != version {
-        return Err(corrupt("it belongs to another place".to_owned()).with(
-            "found",
-            format!(
-                "{} version {}",
-                published.schema.dataset, published.schema.version
-            ),
-        ));
-    }
-    Ok(published)
 }

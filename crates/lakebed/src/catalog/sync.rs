@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::catalog::key::is_visible;
+use crate::catalog::schemas::sync_schemas;
 use crate::catalog::stats::read_footer_stats;
 use crate::catalog::{ApplyOutcome, Catalog, FileStats, PartitionFilter};
 use crate::error::{Error, Result};
@@ -75,7 +76,7 @@ pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncRepo
     datasets.extend(catalog.list_positions().await?.into_iter().map(|(d, _)| d));
     let mut reports = Vec::new();
     for dataset in &datasets {
-        super::rebuild::sync_schemas(lake, catalog, dataset).await?;
+        sync_schemas(lake, catalog, dataset).await?;
         reports.push(sync(lake, catalog, dataset).await?);
     }
     Ok(reports)
@@ -144,27 +145,30 @@ async fn apply_all(
     Ok(Pass::Done)
 }
 
+/// A place among the known records: (record number, place of the action in it).
+type Place = (u64, usize);
+
 /// What the known records say of files and partitions in the end.
 #[derive(Default)]
 struct Future {
-    /// Number of the last record that removes the file.
-    removed: BTreeMap<(PartitionKey, String), u64>,
-    /// Whether readers see the partition after the last record that changes its state.
-    visible: BTreeMap<PartitionKey, (u64, bool)>,
+    /// The last action that removes the file.
+    removed: BTreeMap<(PartitionKey, String), Place>,
+    /// The last action that changes the partition's state, and whether readers see it then.
+    visible: BTreeMap<PartitionKey, (Place, bool)>,
 }
 
 impl Future {
     fn of(records: &[LoggedRecord]) -> Self {
         let mut future = Self::default();
         for logged in records {
-            let number = logged.record.number;
-            for action in &logged.record.actions {
+            for (index, action) in logged.record.actions.iter().enumerate() {
+                let place = (logged.record.number, index);
                 match action {
                     Action::RemoveFile { partition, name } => {
-                        future.removed.insert((*partition, name.clone()), number);
+                        future.removed.insert((*partition, name.clone()), place);
                     }
                     Action::SetState { partition, to, .. } => {
-                        future.visible.insert(*partition, (number, is_visible(*to)));
+                        future.visible.insert(*partition, (place, is_visible(*to)));
                     }
                     Action::AddFile { .. }
                     | Action::AddInput { .. }
@@ -179,16 +183,16 @@ impl Future {
         future
     }
 
-    /// Whether readers see the file in the end, as far as records from `number` on say.
-    fn keeps(&self, number: u64, partition: &PartitionKey, name: &str) -> bool {
+    /// Whether readers see the file in the end, as far as the actions from `from` on say.
+    fn keeps(&self, from: Place, partition: &PartitionKey, name: &str) -> bool {
         let removed = self
             .removed
             .get(&(*partition, name.to_owned()))
-            .is_some_and(|at| *at >= number);
+            .is_some_and(|at| *at >= from);
         let hidden = self
             .visible
             .get(partition)
-            .is_some_and(|(at, visible)| *at >= number && !visible);
+            .is_some_and(|(at, visible)| *at >= from && !visible);
         !removed && !hidden
     }
 }
@@ -209,10 +213,10 @@ async fn wanted_files(
 ) -> Result<Vec<Wanted>> {
     let record = &logged.record;
     let mut wanted = Vec::new();
-    for action in &record.actions {
+    for (index, action) in record.actions.iter().enumerate() {
         match action {
             Action::AddFile { partition, file } => {
-                if future.keeps(record.number, partition, &file.name) {
+                if future.keeps((record.number, index), partition, &file.name) {
                     wanted.push(Wanted {
                         partition: *partition,
                         file: file.clone(),
@@ -226,7 +230,8 @@ async fn wanted_files(
                 to,
             } if is_visible(*to) && !is_visible(*from) => {
                 for known in known_files(catalog, &record.dataset, partition).await? {
-                    if future.keeps(record.number, partition, &known.file.name) {
+                    // From the record's first action on: the catalog stands before it.
+                    if future.keeps((record.number, 0), partition, &known.file.name) {
                         wanted.push(known);
                     }
                 }

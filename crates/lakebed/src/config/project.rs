@@ -157,6 +157,43 @@ impl Project {
         &self.root
     }
 
+    /// The commit of the git repository that the project lies in, read from its files.
+    ///
+    /// `None` outside a repository, before its first commit, or where its files cannot be read.
+    #[must_use]
+    pub fn find_git_commit(&self) -> Option<String> {
+        let absolute = std::path::absolute(&self.root).ok()?;
+        let mut git = absolute
+            .ancestors()
+            .map(|d| d.join(".git"))
+            .find(|g| g.exists())?;
+        if git.is_file() {
+            // A worktree or submodule: the file names the real folder.
+            let text = fs::read_to_string(&git).ok()?;
+            git = git.parent()?.join(text.strip_prefix("gitdir:")?.trim());
+        }
+        let head = fs::read_to_string(git.join("HEAD")).ok()?;
+        let Some(name) = head.trim().strip_prefix("ref: ") else {
+            return git_hash(&head);
+        };
+        // A worktree keeps its branches in the folder of the repository.
+        let common = fs::read_to_string(git.join("commondir")).ok();
+        let shared = common.map(|c| git.join(c.trim()));
+        [Some(git), shared]
+            .into_iter()
+            .flatten()
+            .find_map(|folder| {
+                let loose = fs::read_to_string(folder.join(name)).ok();
+                loose.as_deref().and_then(git_hash).or_else(|| {
+                    let packed = fs::read_to_string(folder.join("packed-refs")).ok()?;
+                    let line = packed
+                        .lines()
+                        .find(|l| l.strip_suffix(name).is_some_and(|l| l.ends_with(' ')))?;
+                    git_hash(line.split(' ').next()?)
+                })
+            })
+    }
+
     /// `sources/`.
     #[must_use]
     pub fn sources_dir(&self) -> PathBuf {
@@ -236,6 +273,12 @@ impl Project {
         write_new(&path, text)?;
         Ok(path)
     }
+}
+
+fn git_hash(text: &str) -> Option<String> {
+    let text = text.trim();
+    let good = text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    good.then(|| text.to_owned())
 }
 
 fn project_text(zone: &str) -> String {

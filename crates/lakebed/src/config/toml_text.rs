@@ -134,7 +134,13 @@ fn explain(text: &str, file: &dyn Display, e: &toml::de::Error) -> Error {
             Error::invalid(format!("unknown key `{path}`")).hint(nearest_hint(key, &known))
         }
         None => match at {
-            Some(k) => Error::invalid(format!("key `{}`: {}", k.path, plain(message))),
+            Some(k) => {
+                let error = Error::invalid(format!("key `{}`: {}", k.path, plain(message)));
+                match quoted(message, "unknown variant `") {
+                    Some((word, known)) => error.hint(nearest_hint(word, &known)),
+                    None => error,
+                }
+            }
             None => Error::invalid(plain(message)),
         },
     };
@@ -147,12 +153,19 @@ fn explain(text: &str, file: &dyn Display, e: &toml::de::Error) -> Error {
 
 /// The key and the known keys of serde's message on an unknown one.
 fn unknown_key(message: &str) -> Option<(&str, Vec<&str>)> {
-    let rest = message.strip_prefix("unknown field `")?;
-    if let Some(key) = rest.strip_suffix("`, there are no fields") {
-        return Some((key, Vec::new()));
+    let alone = message
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.strip_suffix("`, there are no fields"));
+    match alone {
+        Some(key) => Some((key, Vec::new())),
+        None => quoted(message, "unknown field `"),
     }
-    let (key, expected) = rest.rsplit_once("`, expected ")?;
-    Some((key, expected.split('`').skip(1).step_by(2).collect()))
+}
+
+/// The word after `prefix`, and the words that serde expected in its place.
+fn quoted<'a>(message: &'a str, prefix: &str) -> Option<(&'a str, Vec<&'a str>)> {
+    let (word, expected) = message.strip_prefix(prefix)?.rsplit_once("`, expected ")?;
+    Some((word, expected.split('`').skip(1).step_by(2).collect()))
 }
 
 /// The parser's message in the words of someone who writes TOML.

@@ -4,11 +4,14 @@
 //! inputs -> read (unpack, hash, decode, split) -> Chunk -> decode/convert (workers) -> columns
 //!        -> row groups (workers) -> stage file (one thread, in order) -> commit -> catalog
 //! ```
+//!
+//! `infer` looks at files before there is a schema: evidence per field, and proposed fields with reasons.
 
 mod assemble;
 pub mod chunk;
 pub mod convert;
 pub mod decode;
+pub mod infer;
 mod inputs;
 pub mod json;
 pub mod native;

@@ -19,9 +19,12 @@
 
 mod diff;
 mod evolution;
+mod evolution_fields;
+mod evolution_keys;
 mod format_text;
 mod history;
 mod parse;
+mod past;
 mod problem;
 mod propose;
 mod publish;
@@ -33,7 +36,7 @@ mod validate_field;
 pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
 pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
-pub use parse::{check_place, parse};
+pub use parse::{check_place, load, parse};
 pub use problem::{Problem, ProblemCode, refuse};
 pub use propose::{
     AddedField, Proposal, column_name, nearest_field, next_free_id, propose_first, propose_next,

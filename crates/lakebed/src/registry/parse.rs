@@ -4,10 +4,10 @@ use std::fmt::Display;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::config::{line_at, list_keys, nearest, parse_toml};
+use crate::config::{Project, line_at, list_keys, nearest, parse_toml};
 use crate::error::{Error, Result};
 use crate::name::DatasetRef;
-use crate::registry::{Problem, ProblemCode, list_fields};
+use crate::registry::{Problem, ProblemCode, list_fields, refuse};
 use crate::spec::{FieldType, SchemaSpec, Token};
 
 /// Reads a version; `file` names it in errors. It is well formed then, not yet sound: see
@@ -47,37 +47,64 @@ fn check_types(text: &str, file: &dyn Display) -> Result<()> {
     Ok(())
 }
 
+/// Words for types, ours and other systems', each with ours.
+const TYPE_WORDS: [(&str, &str); 48] = [
+    ("string", "string"),
+    ("text", "string"),
+    ("varchar", "string"),
+    ("char", "string"),
+    ("str", "string"),
+    ("utf8", "string"),
+    ("uuid", "string"),
+    ("int", "int"),
+    ("integer", "int"),
+    ("bigint", "int"),
+    ("smallint", "int"),
+    ("long", "int"),
+    ("int64", "int"),
+    ("int32", "int"),
+    ("i64", "int"),
+    ("float", "float"),
+    ("double", "float"),
+    ("real", "float"),
+    ("float64", "float"),
+    ("f64", "float"),
+    ("number", "float"),
+    ("bool", "bool"),
+    ("boolean", "bool"),
+    ("decimal", "decimal(12,2)"),
+    ("numeric", "decimal(12,2)"),
+    ("money", "decimal(12,2)"),
+    ("date", "date"),
+    ("timestamp", "timestamp"),
+    ("timestamptz", "timestamp"),
+    ("datetime", "timestamp"),
+    ("time", "timestamp"),
+    ("enum", "enum"),
+    ("json", "json"),
+    ("jsonb", "json"),
+    ("any", "json"),
+    ("variant", "json"),
+    ("bytes", "bytes"),
+    ("blob", "bytes"),
+    ("binary", "bytes"),
+    ("bytea", "bytes"),
+    ("list", "list<string>"),
+    ("array", "list<string>"),
+    ("map", "map<string>"),
+    ("dict", "map<string>"),
+    ("struct", "struct"),
+    ("object", "struct"),
+    ("record", "struct"),
+    ("row", "struct"),
+];
+
 /// What somebody who wrote another system's type most likely wants.
 fn type_hint(text: &str) -> Option<String> {
-    let word = text.trim().to_lowercase();
-    let ours = match word.split(['(', '<', '[']).next().unwrap_or("").trim() {
-        "text" | "varchar" | "char" | "str" | "utf8" | "uuid" => "string",
-        "integer" | "bigint" | "long" | "int64" | "int32" | "smallint" | "i64" => "int",
-        "double" | "real" | "float64" | "f64" | "number" => "float",
-        "boolean" => "bool",
-        "numeric" | "money" | "decimal" => "decimal(12,2)",
-        "datetime" | "timestamptz" | "time" => "timestamp",
-        "array" => "list<string>",
-        "object" | "record" | "row" => "struct",
-        "dict" => "map<string>",
-        "blob" | "binary" | "bytea" => "bytes",
-        "any" | "variant" | "jsonb" => "json",
-        _ => nearest(
-            &word,
-            [
-                "string",
-                "int",
-                "float",
-                "bool",
-                "date",
-                "timestamp",
-                "enum",
-                "json",
-                "bytes",
-                "struct",
-            ],
-        )?,
-    };
+    let lower = text.to_lowercase();
+    let word = lower.split(['(', '<', '[']).next().unwrap_or("").trim();
+    let near = nearest(word, TYPE_WORDS.iter().map(|(word, _)| *word))?;
+    let (_, ours) = TYPE_WORDS.iter().find(|(word, _)| *word == near)?;
     Some(format!("did you mean `{ours}`?"))
 }
 
@@ -141,6 +168,15 @@ fn find_lost_number(value: &DeValue<'_>) -> Option<(String, usize)> {
         | DeValue::Boolean(_)
         | DeValue::Datetime(_) => None,
     }
+}
+
+/// Reads the file of a version from the project; one that says another dataset or number is refused.
+pub fn load(project: &Project, dataset: &DatasetRef, version: u32) -> Result<SchemaSpec> {
+    let (text, path) = project.read_schema_file(dataset, version)?;
+    let spec = parse(&text, path.display())?;
+    let file = path.display().to_string();
+    refuse(&spec, &check_place(&spec, dataset, version), Some(&file))?;
+    Ok(spec)
 }
 
 /// Whether the version says the dataset and number of the file it was read from.
@@ -234,6 +270,13 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_key_names_its_field() {
+        let e = error("[[field]]\nid = 1\nname = \"a\"\ntype = \"int\"\n\n[[field]]\nid = 2\n");
+        assert!(e.message().contains("missing field `name`"), "{e}");
+        assert!(e.to_string().contains("line `8`"), "{e}");
+    }
+
+    #[test]
     fn number_tokens_keep_their_text() {
         let with = |t: &str| {
             format!("{HEAD}[[field]]\nid = 1\nname = \"a\"\ntype = \"int\"\nnull_values = [{t}]\n")
@@ -260,6 +303,19 @@ mod tests {
             check_place(&spec, &"clean/wechat".parse().unwrap(), 2).len(),
             2
         );
+    }
+
+    #[test]
+    fn a_version_is_loaded_from_its_place_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project::init(dir.path(), None).unwrap().project;
+        let weibo: DatasetRef = "clean/weibo".parse().unwrap();
+        project.write_schema_file(&weibo, 1, HEAD).unwrap();
+        project.write_schema_file(&weibo, 2, HEAD).unwrap();
+        assert_eq!(load(&project, &weibo, 1).unwrap().version, 1);
+        let e = load(&project, &weibo, 2).unwrap_err();
+        assert!(e.to_string().contains("v2.toml"), "{e}");
+        assert!(e.message().contains("the file name says 2"), "{e}");
     }
 
     #[test]

@@ -97,14 +97,20 @@ fn check_keys_fit(field: &FieldSpec, out: &mut Out<'_>) {
             out.add(ProblemCode::KeyMisfit, message);
         }
     }
-    if members && field.fields.is_empty() {
+    if members {
+        check_struct(field, out);
+    }
+}
+
+fn check_struct(field: &FieldSpec, out: &mut Out<'_>) {
+    if field.fields.is_empty() {
         out.add_with(
             ProblemCode::KeyMisfit,
             "a struct needs members",
             "add `[[field.field]]` tables, or take the type `json`",
         );
     }
-    if members && !field.null_values.is_empty() {
+    if !field.null_values.is_empty() {
         out.add_with(
             ProblemCode::KeyMisfit,
             "`null_values` do not fit a struct",

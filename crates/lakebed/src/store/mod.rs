@@ -9,6 +9,8 @@ mod lake;
 mod layout;
 mod local;
 mod path;
+#[cfg(test)]
+mod suite;
 
 use std::fmt;
 use std::io::Write;

@@ -82,18 +82,22 @@ fn may_name(from: &str, to: &str) -> Result<(), String> {
     ))
 }
 
-/// Names that `lib.rs` re-exports, each with the module it comes from.
+/// Names that `lib.rs` or `mod.rs` re-exports, each with the module it comes from.
 pub(crate) fn re_exports(lib: &str) -> BTreeMap<String, String> {
     let code = tokens(lib);
     let mut found = BTreeMap::new();
     for at in 0..code.len() {
-        if !reads(&code, at, &["pub", "use"]) {
+        if !reads(&code, at, &["pub"]) {
             continue;
         }
-        let Some(module) = code.get(at + 2) else {
+        let mut at = at + 1;
+        if reads(&code, at, &["("]) {
+            at = closing(&code, at) + 1;
+        }
+        let Some(module) = code.get(at + 1).filter(|_| reads(&code, at, &["use"])) else {
             continue;
         };
-        for token in code[at + 3..].iter().take_while(|t| !t.is(";")) {
+        for token in code[at + 2..].iter().take_while(|t| !t.is(";")) {
             if token.is_name() && !token.is("as") {
                 found.insert(token.text.clone(), module.text.clone());
             }
@@ -116,7 +120,7 @@ pub(crate) fn module_path(relative: &str) -> Vec<String> {
 }
 
 /// What follows a path prefix at `at`: one name, or the first names of a `{...}` group.
-fn heads(code: &[Token], at: usize) -> Vec<&Token> {
+pub(crate) fn heads(code: &[Token], at: usize) -> Vec<&Token> {
     if !reads(code, at, &["{"]) {
         return code.get(at).filter(|t| t.is_name()).into_iter().collect();
     }

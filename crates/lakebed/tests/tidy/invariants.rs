@@ -30,7 +30,7 @@ fn leading_id(text: &str) -> Option<&str> {
     good.then(|| &text[..letters.len() + 1 + digits])
 }
 
-/// Ids that a file's docs declare: `LOG-2: ...`.
+/// Ids that a file's docs declare: `LOG-2: ...`, or a table row `| LOG-2 | ... |`.
 fn declared(file: &SourceFile) -> Vec<Mention> {
     let mut found = Vec::new();
     for (i, line) in file.text.lines().enumerate() {
@@ -41,13 +41,15 @@ fn declared(file: &SourceFile) -> Vec<Mention> {
         else {
             continue;
         };
-        for word in doc.split_whitespace() {
-            if let Some(id) = leading_id(word)
-                && word.len() == id.len() + 1
-                && word.ends_with(':')
-            {
+        let words = doc.split_whitespace().filter_map(|w| w.strip_suffix(':'));
+        let row = doc
+            .trim()
+            .strip_prefix('|')
+            .and_then(|r| r.split('|').next());
+        for word in words.chain(row.map(str::trim)) {
+            if leading_id(word) == Some(word) {
                 found.push(Mention {
-                    id: id.to_owned(),
+                    id: word.to_owned(),
                     file: file.path.clone(),
                     line: i + 1,
                 });
@@ -103,7 +105,7 @@ fn attackers(files: &[SourceFile]) -> BTreeSet<String> {
 }
 
 /// What page and code say differently.
-pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
+pub(crate) fn check(files: &[SourceFile], tests: &BTreeSet<String>) -> Vec<Finding> {
     let text = |path: &str| {
         let file = files.iter().find(|f| f.path == path);
         file.map_or("", |f| f.text.as_str())
@@ -113,7 +115,10 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let attackers = attackers(files);
     let mut first: BTreeMap<String, Mention> = BTreeMap::new();
     let mut found = Vec::new();
-    for file in files.iter().filter(|f| f.is_rust() && f.in_src().is_some()) {
+    for file in files
+        .iter()
+        .filter(|f| f.is_rust() && f.in_src().is_some() && !tests.contains(&f.path))
+    {
         for mention in declared(file) {
             if let Some(other) = first.get(&mention.id) {
                 let what = format!("`{}` is declared in {}, too", mention.id, other.file);
@@ -169,19 +174,21 @@ fn page_and_code_that_agree_give_nothing() {
     let files = [
         file(
             "crates/a/src/a.rs",
-            "//! LOG-1: x. UTF-8: no id of ours, nor `LOG-9`.\nfn attack() {}\n",
+            "//! LOG-1: x. UTF-8: no id, nor `LOG-9`.\n//! | FIL-1 | y |\n//! | FIL-1, LOG-1 | both |\nfn attack() {}\n",
         ),
         file(
             PAGE,
-            "| id | what | test |\n| LOG-1 | x | `attack`, `.ci/b.py` |\n`a.b`\n",
+            "| id | what | test |\n| LOG-1 | x | `attack`, `.ci/b.py` |\n| FIL-1 | y | `attack` |\n`a.b`\n",
         ),
+        file("crates/a/src/tests.rs", "/// LOG-1: an attack.\n"),
         file(".ci/b.py", ""),
         file(
             KILL_POINTS_FILE,
             "pub const KILL_POINTS: [&str; 1] = [\n    \"a.b\",\n];\n",
         ),
     ];
-    assert_eq!(check(&files), Vec::<Finding>::new());
+    let tests = BTreeSet::from(["crates/a/src/tests.rs".to_owned()]);
+    assert_eq!(check(&files, &tests), Vec::<Finding>::new());
 }
 
 #[test]
@@ -201,7 +208,11 @@ fn each_difference_is_found() {
             "pub const KILL_POINTS: [&str; 1] = [\"a.b\"];\n",
         ),
     ];
-    let mut found: Vec<String> = check(&files).iter().map(Finding::to_string).collect();
+    let tests = BTreeSet::new();
+    let mut found: Vec<String> = check(&files, &tests)
+        .iter()
+        .map(Finding::to_string)
+        .collect();
     found.sort();
     assert_eq!(
         found,

@@ -4,6 +4,7 @@
 //! and line. Each rule is a function over one file's text, tested in its own module with a snippet
 //! that breaks it.
 
+mod cycles;
 mod edges;
 mod invariants;
 mod scan;
@@ -152,7 +153,8 @@ fn check_all(files: &[SourceFile]) -> Vec<Finding> {
             }
         }
     }
-    found.extend(invariants::check(files));
+    found.extend(cycles::check(files, &tests));
+    found.extend(invariants::check(files, &tests));
     found.sort();
     found
 }

@@ -5,7 +5,7 @@
 //! them with the record that brings it back; so a rebuild, which finds only what is there now, gives
 //! the same rows as having followed the log all along (CAT-1).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
@@ -57,6 +57,7 @@ impl SqliteCatalog {
             number: sql_int(record.number)?,
             at: record.at.to_string(),
             touched: BTreeMap::new(),
+            dates: BTreeSet::new(),
         };
         step.run(hash, stats).await.map_err(|e| {
             e.with("dataset", &record.dataset)
@@ -119,6 +120,8 @@ struct Step<'a> {
     number: i64,
     at: String,
     touched: BTreeMap<PartitionKey, Touched>,
+    /// Dates that surely have their row.
+    dates: BTreeSet<BusinessDate>,
 }
 
 impl Step<'_> {
@@ -345,6 +348,9 @@ impl Step<'_> {
 
     /// The date gets its row, open, where it has none.
     async fn name_date(&mut self, dt: BusinessDate) -> Result<()> {
+        if !self.dates.insert(dt) {
+            return Ok(());
+        }
         let dataset = &self.record.dataset;
         let query = sqlx::query(
             "INSERT INTO date_completeness (layer, dataset, dt, source, is_complete, log_position) \

@@ -238,3 +238,6 @@ async fn newest_migration(
     }
     Ok(row.try_get(0)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,20 +4,40 @@
 //! | --- | --- |
 //! | `plan` | a schema version compiled for conversion: which input member feeds which field |
 //! | `row` | the walk over one record: members, unknown fields, duplicate keys, missing fields |
-//! | `value` | one value into one column by the rule of its type |
+//! | `value`, `native` | one value into one column by the rule of its type |
 //! | `number`, `money`, `moment`, `pattern`, `zone`, `token` | the grammars of values |
 //! | `column` | columns that can be cut back to an earlier row |
+//! | `memory` | what a worker keeps from chunk to chunk |
 //! | `typed` | values of Arrow arrays |
-//! | `presence`, `fault`, `drift` | what is counted and reported |
+//! | `presence`, `fault`, `drift`, `evidence` | what is counted and reported |
 //!
 //! What does not belong here: where records begin and end (`decode`), JSON syntax (`json`).
 
+mod column;
 mod drift;
+mod evidence;
 mod fault;
+mod memory;
+mod moment;
+mod money;
+mod native;
+mod number;
+mod pattern;
 mod plan;
 mod presence;
+mod row;
+mod token;
+mod typed;
+mod value;
+mod zone;
 
 pub use drift::{Drift, DriftItem, Evidence, MAX_PLACES, MAX_SAMPLES};
 pub use fault::{FaultCode, RejectDraft};
 pub use plan::Plan;
 pub use presence::{FieldPresence, Presence, PresenceCounts};
+
+pub(crate) use fault::{excerpt, push_member};
+pub(crate) use memory::Memory;
+pub(crate) use plan::Slot;
+pub(crate) use row::{Place, Row};
+pub(crate) use typed::{Members, write_members};

@@ -13,15 +13,21 @@
 //!
 //! What does not belong here: reading and splitting files (`read`), threads, Parquet, commits.
 
+mod csv;
+mod lines;
 mod outcome;
+mod position;
+mod rows;
+mod sink;
 
 pub use outcome::{DecodeStats, Decoded, Mismatch};
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ingest::chunk::Chunk;
-use crate::ingest::convert::Plan;
+use crate::ingest::chunk::{Chunk, ChunkBody};
+use crate::ingest::convert::{Memory, Plan, Row};
+use crate::ingest::decode::sink::{InputOf, Sink};
 use crate::name::SourceName;
 
 /// Per-call choices of a [`Decoder`].
@@ -50,6 +56,8 @@ pub struct Decoder {
     plan: Arc<Plan>,
     source: String,
     options: DecodeOptions,
+    /// Absent before the first chunk and after a failed one.
+    memory: Option<Memory>,
 }
 
 impl Decoder {
@@ -60,6 +68,7 @@ impl Decoder {
             plan,
             source: source.as_str().to_owned(),
             options,
+            memory: None,
         }
     }
 
@@ -69,7 +78,58 @@ impl Decoder {
     /// `CorruptData` where the whole file must fail: bytes that are not UTF-8 (context: `file`,
     /// `offset`), a value of an array or document that is not JSON (context: `file`, `line`).
     pub fn decode(&mut self, chunk: &Chunk, input_name: &str) -> Result<Decoded> {
-        let _unused = (chunk, input_name, &self.plan, &self.source, self.options);
-        Err(Error::internal("decode a chunk"))
+        let plan = Arc::clone(&self.plan);
+        let memory = match self.memory.take() {
+            Some(memory) => memory,
+            None => Memory::new(&plan)?,
+        };
+        let (form, is_typed, header) = match &chunk.body {
+            ChunkBody::Lines(_) | ChunkBody::Values(_) => ("json", false, &[][..]),
+            ChunkBody::Csv { header, .. } => ("csv", false, &header.names[..]),
+            ChunkBody::Batch(_) => ("parquet", true, &[][..]),
+        };
+        let input = InputOf {
+            file: input_name,
+            form,
+            header,
+        };
+        let keep_unknown = self.options.mismatch == Mismatch::Extra;
+        let row = Row::new(&plan, memory, keep_unknown, is_typed);
+        let mut sink = Sink::new(row, input, self.options, &self.source);
+        match &chunk.body {
+            ChunkBody::Lines(bytes) => {
+                let text = utf8(bytes, chunk.offset, input_name)?;
+                lines::decode_lines(&mut sink, text, chunk.first_line)?;
+            }
+            ChunkBody::Values(bytes) => {
+                let text = utf8(bytes, chunk.offset, input_name)?;
+                lines::decode_values(&mut sink, text, chunk.first_line, input_name)?;
+            }
+            ChunkBody::Csv { bytes, header } => {
+                let text = utf8(bytes, chunk.offset, input_name)?;
+                csv::decode_csv(&mut sink, text, header, chunk.first_line, input_name)?;
+            }
+            ChunkBody::Batch(batch) => rows::decode_batch(&mut sink, batch, chunk.first_line)?,
+        }
+        let (decoded, memory) = sink.finish()?;
+        self.memory = Some(memory);
+        Ok(decoded)
     }
 }
+
+/// The bytes as text, or a failed file with the offset of the first byte that is none.
+fn utf8<'a>(bytes: &'a [u8], offset: u64, file: &str) -> Result<&'a str> {
+    if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+        return Ok(text);
+    }
+    std::str::from_utf8(bytes).map_err(|e| {
+        let within = u64::try_from(e.valid_up_to()).unwrap_or(0);
+        Error::corrupt("the file is not UTF-8")
+            .with("file", file)
+            .with("offset", offset + within)
+            .hint("declare the encoding, for example `--encoding gb18030` or `encoding = \"gbk\"` under [input]; nothing is guessed")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,22 @@
-//! x
+//! Strict JSON (RFC 8259) over text that is UTF-8 already, keeping every value's own text.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `scanner` | tokens and values by their text; nested values are checked without recursion |
+//! | `strings` | resolving escapes |
+//! | `compact` | minimal white space, duplicate keys, NaN inside a value |
+//!
+//! Beyond the RFC the literals `NaN`, `Infinity` and `-Infinity` are recognised, so that the record
+//! around them can be named instead of the file; whether they are accepted is the field's business.
+//! Lone surrogates in escapes are legal text here and become U+FFFD when resolved.
+//!
+//! What does not belong here: what a value means for a field (`convert`).
+
+mod compact;
+mod scanner;
+mod strings;
+
+pub(crate) use compact::find_duplicate;
+pub use compact::{CompactTrouble, compact_into};
+pub use scanner::{Key, Scanner, SyntaxError};
+pub use strings::{Unescaped, unescape_into, unescaped};

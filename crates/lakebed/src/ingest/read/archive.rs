@@ -45,10 +45,11 @@ pub(super) enum Method {
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: String,
-    pub(super) packed_bytes: u64,
+    /// Unpacked bytes, as the archive's directory says.
+    pub(super) size: u64,
+    packed_bytes: u64,
     method: Method,
     data_start: u64,
-    size: u64,
     crc: u32,
 }
 

@@ -119,6 +119,12 @@ impl ParquetRows {
         })
     }
 
+    /// The part of the file that the rows so far stand for.
+    pub(super) fn bytes_done(&self) -> u64 {
+        let part = u128::from(self.bytes) * u128::from(self.read) / u128::from(self.rows.max(1));
+        u64::try_from(part).unwrap_or(self.bytes)
+    }
+
     /// The next rows, with the number (from 1) of the first.
     pub(super) fn next_batch(&mut self) -> Result<Option<(RecordBatch, u64)>> {
         let batches = &mut self.batches;

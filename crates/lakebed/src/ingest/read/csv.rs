@@ -135,34 +135,64 @@ fn unclosed(line: u64) -> Error {
         .hint("the quote that opens on that line has no partner: the file may be truncated, or quotes are not doubled; if quotes mean nothing in this file, declare another `quote`")
 }
 
-/// The cells of a record without its line break, quotes resolved.
-pub(super) fn split_cells(record: &[u8], delimiter: u8, quote: u8) -> Vec<Vec<u8>> {
-    let mut cells = vec![Vec::new()];
+/// A cell with its quotes resolved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::ingest) struct CsvCell {
+    pub(in crate::ingest) text: Vec<u8>,
+    pub(in crate::ingest) is_quoted: bool,
+}
+
+/// The cells of a record; its line break, if it has one, is no part of the last.
+pub(in crate::ingest) fn split_cells(record: &[u8], delimiter: u8, quote: u8) -> Vec<CsvCell> {
+    let record = record
+        .strip_suffix(b"\n")
+        .map_or(record, |r| r.strip_suffix(b"\r").unwrap_or(r));
+    let mut cells = Vec::new();
+    let mut cell = CsvCell::default();
     let mut fresh = true;
     let mut quoted = false;
     let mut bytes = record.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
-        let Some(cell) = cells.last_mut() else { break };
         if quoted {
             if byte != quote {
-                cell.push(byte);
+                cell.text.push(byte);
             } else if bytes.next_if_eq(&quote).is_some() {
-                cell.push(quote);
+                cell.text.push(quote);
             } else {
                 quoted = false;
             }
         } else if byte == delimiter {
-            cells.push(Vec::new());
+            cells.push(std::mem::take(&mut cell));
             fresh = true;
             continue;
         } else if fresh && byte == quote {
             quoted = true;
+            cell.is_quoted = true;
         } else {
-            cell.push(byte);
+            cell.text.push(byte);
         }
         fresh = false;
     }
+    cells.push(cell);
     cells
+}
+
+/// The records of a chunk, line breaks included, blank ones too.
+pub(in crate::ingest) fn csv_records(
+    bytes: &[u8],
+    delimiter: u8,
+    quote: u8,
+) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = first_record_end(rest, delimiter, quote).unwrap_or(rest.len());
+        let (record, after) = rest.split_at(end);
+        rest = after;
+        Some(record)
+    })
 }
 
 /// A header with what is worth saying about it.
@@ -192,9 +222,6 @@ pub(super) fn header_of(
     delimiter: u8,
     quote: u8,
 ) -> Result<HeaderFound> {
-    let record = record
-        .strip_suffix(b"\n")
-        .map_or(record, |r| r.strip_suffix(b"\r").unwrap_or(r));
     if let Err(e) = std::str::from_utf8(record) {
         let offset = window.offset + length(e.valid_up_to());
         return Err(Error::corrupt(format!(
@@ -206,7 +233,7 @@ pub(super) fn header_of(
     }
     let names: Vec<String> = split_cells(record, delimiter, quote)
         .into_iter()
-        .map(|cell| String::from_utf8_lossy(&cell).into_owned())
+        .map(|cell| String::from_utf8_lossy(&cell.text).into_owned())
         .collect();
     for (i, name) in names.iter().enumerate() {
         if let Some(first) = names[..i].iter().position(|n| n == name) {

@@ -17,6 +17,8 @@
 //! | `syntax` | a strict JSON check without recursion |
 //! | `pointer` | the records of a document |
 //! | `lines`, `values`, `csv` | where records end |
+//! | `head` | the beginning of a text, until its form is clear |
+//! | `body` | its records as chunks |
 //! | `window` | the bytes between two cuts, with line and offset |
 //! | `columnar` | Parquet |
 //! | `reader` | one input as chunks |
@@ -26,9 +28,11 @@
 //! `records` pointer is held whole). What a record *means* is decided by the decoder, not here.
 
 mod archive;
+mod body;
 mod columnar;
 mod csv;
 mod form;
+mod head;
 mod lines;
 mod options;
 mod pointer;
@@ -43,6 +47,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::ingest) use csv::{csv_records, split_cells};
 pub use form::Form;
 pub use options::{DEFAULT_CHUNK_BYTES, ReadOptions, rules_hash};
 pub use reader::{ChunkReader, InputFacts};

@@ -102,22 +102,27 @@ impl InputSource {
         &self.content_name
     }
 
-    /// Whether the input can be opened more than once (standard input cannot).
+    /// Whether the input can be opened more than once (standard input and pipes cannot).
     #[must_use]
     pub fn is_rereadable(&self) -> bool {
-        match self.origin {
-            Origin::File(_) | Origin::Member(..) => true,
+        match &self.origin {
+            Origin::File(path) => path.is_file(),
+            Origin::Member(..) => true,
             Origin::Stdin(_) => false,
         }
     }
 
-    /// Bytes to read before unpacking, for a progress bar; `None` where nobody knows.
+    /// All bytes in the measure of [`ChunkReader::bytes_done`](super::ChunkReader::bytes_done), for a
+    /// progress bar; `None` where nobody knows.
     #[must_use]
-    pub fn packed_bytes(&self) -> Option<u64> {
+    pub fn bytes_total(&self) -> Option<u64> {
         match &self.origin {
-            Origin::File(path) => std::fs::metadata(path).ok().map(|m| m.len()),
+            Origin::File(path) => std::fs::metadata(path)
+                .ok()
+                .filter(std::fs::Metadata::is_file)
+                .map(|m| m.len()),
             Origin::Stdin(_) => None,
-            Origin::Member(_, member) => Some(member.packed_bytes),
+            Origin::Member(_, member) => Some(member.size),
         }
     }
 

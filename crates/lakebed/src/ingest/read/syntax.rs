@@ -19,10 +19,8 @@ pub(super) enum Step {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A value must come; after `[` the array may close, and after a comma where that is tolerated.
-    Value {
-        may_close: bool,
-    },
+    /// A value must come, or the array may close.
+    Value(Close),
     /// A key must come; after `{` the object may close.
     Key {
         may_close: bool,
@@ -45,6 +43,16 @@ enum State {
         text: &'static [u8],
         at: usize,
     },
+}
+
+/// Whether an array may close where a value is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Close {
+    Never,
+    /// After `[`.
+    Empty,
+    /// After a comma, where that is tolerated.
+    AfterComma,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +82,7 @@ impl Checker {
     /// A check of the next value.
     pub(super) fn new() -> Self {
         Self {
-            state: State::Value { may_close: false },
+            state: State::Value(Close::Never),
             levels: Vec::new(),
             depth: 0,
             tolerant: false,
@@ -97,7 +105,7 @@ impl Checker {
 
     /// Whether nothing but white space has come.
     pub(super) fn is_fresh(&self) -> bool {
-        self.depth == 0 && self.state == State::Value { may_close: false }
+        self.depth == 0 && self.state == State::Value(Close::Never)
     }
 
     /// Whether the value may end with the input: a number or literal at the top.
@@ -106,7 +114,7 @@ impl Checker {
             && match self.state {
                 State::Number(n) => n.is_whole(),
                 State::Literal { text, at } => at == text.len(),
-                State::Value { .. }
+                State::Value(_)
                 | State::Key { .. }
                 | State::Colon
                 | State::After
@@ -184,18 +192,18 @@ impl Checker {
             State::Hex { .. } => Step::Bad,
             State::Number(number) => self.number(number, byte),
             State::Literal { text, at } => self.literal(text, at, byte),
-            State::Value { .. } | State::Key { .. } | State::Colon | State::After
+            State::Value(_) | State::Key { .. } | State::Colon | State::After
                 if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') =>
             {
                 Step::More
             }
-            State::Value { may_close } => self.value(may_close, byte),
+            State::Value(close) => self.value(close, byte),
             State::Key { may_close } => match byte {
                 b'"' => self.go(State::Text { key: true }),
                 b'}' if may_close => self.close(),
                 _ => Step::Bad,
             },
-            State::Colon if byte == b':' => self.go(State::Value { may_close: false }),
+            State::Colon if byte == b':' => self.go(State::Value(Close::Never)),
             State::Colon => Step::Bad,
             State::After => self.after(byte),
         }
@@ -207,15 +215,17 @@ impl Checker {
         }
         match (byte, self.in_object()) {
             (b',', true) => self.go(State::Key { may_close: false }),
-            (b',', false) => self.go(State::Value {
-                may_close: self.tolerant,
-            }),
+            (b',', false) => self.go(State::Value(if self.tolerant {
+                Close::AfterComma
+            } else {
+                Close::Never
+            })),
             (b'}', true) | (b']', false) => self.close(),
             _ => Step::Bad,
         }
     }
 
-    fn value(&mut self, may_close: bool, byte: u8) -> Step {
+    fn value(&mut self, close: Close, byte: u8) -> Step {
         let literal = |text| State::Literal { text, at: 1 };
         match byte {
             b'{' => {
@@ -224,9 +234,12 @@ impl Checker {
             }
             b'[' => {
                 self.push(false);
-                self.go(State::Value { may_close: true })
+                self.go(State::Value(Close::Empty))
             }
-            b']' if may_close => self.close(),
+            b']' if close != Close::Never => {
+                self.trailing_commas += u64::from(close == Close::AfterComma);
+                self.close()
+            }
             b'"' => self.go(State::Text { key: false }),
             b'-' => self.go(State::Number(Number::Minus)),
             b'0' => self.go(State::Number(Number::Zero)),

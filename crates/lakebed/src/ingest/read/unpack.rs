@@ -6,6 +6,8 @@
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -94,6 +96,23 @@ pub(super) struct Unpacked {
     /// The bytes lie unpacked in this file.
     pub(super) plain_file: Option<PathBuf>,
     pub(super) warnings: Vec<String>,
+    /// Packed bytes read so far; absent where the bytes were not packed.
+    pub(super) packed_read: Option<Arc<AtomicU64>>,
+}
+
+/// Counts what a decompressor takes.
+struct Counted {
+    stream: ByteStream,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.stream.read(out)?;
+        self.read
+            .fetch_add(u64::try_from(n).unwrap_or(0), Ordering::Relaxed);
+        Ok(n)
+    }
 }
 
 /// The first bytes (at most `n`; fewer only at the end), and the whole stream again.
@@ -135,6 +154,7 @@ pub(super) fn open_unpacked(source: &InputSource) -> Result<Unpacked> {
             named.name()
         ));
     }
+    let packed_read = Arc::new(AtomicU64::new(0));
     let stream: ByteStream = match found {
         Packing::Plain => {
             let plain_file = match &source.origin {
@@ -146,11 +166,13 @@ pub(super) fn open_unpacked(source: &InputSource) -> Result<Unpacked> {
                 is_parquet: head.starts_with(PARQUET_MAGIC),
                 plain_file,
                 warnings,
+                packed_read: None,
             });
         }
-        Packing::Gzip => Box::new(MultiGzDecoder::new(buffered(stream))),
+        Packing::Gzip => Box::new(MultiGzDecoder::new(buffered(stream, &packed_read))),
         Packing::Zstd => Box::new(
-            zstd::stream::read::Decoder::with_buffer(buffered(stream)).map_err(read_failed)?,
+            zstd::stream::read::Decoder::with_buffer(buffered(stream, &packed_read))
+                .map_err(read_failed)?,
         ),
         Packing::Zip | Packing::Unsupported(_) => return Err(unsupported(found)),
     };
@@ -164,6 +186,7 @@ pub(super) fn open_unpacked(source: &InputSource) -> Result<Unpacked> {
         is_parquet: inner.starts_with(PARQUET_MAGIC),
         plain_file: None,
         warnings,
+        packed_read: Some(packed_read),
     })
 }
 
@@ -180,6 +203,10 @@ fn peek_head(stream: ByteStream) -> Result<(Vec<u8>, ByteStream)> {
     peek(stream, bytes).map_err(read_failed)
 }
 
-fn buffered(stream: ByteStream) -> BufReader<ByteStream> {
-    BufReader::with_capacity(PACKED_BUFFER_BYTES, stream)
+fn buffered(stream: ByteStream, read: &Arc<AtomicU64>) -> BufReader<Counted> {
+    let counted = Counted {
+        stream,
+        read: Arc::clone(read),
+    };
+    BufReader::with_capacity(PACKED_BUFFER_BYTES, counted)
 }

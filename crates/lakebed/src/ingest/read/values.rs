@@ -43,6 +43,58 @@ enum Open {
     Bare,
 }
 
+/// What a byte inside a container does.
+#[derive(Debug, Clone, Copy)]
+enum Structure {
+    None,
+    Quote,
+    Opens,
+    Closes,
+}
+
+const STRUCTURE: [Structure; 256] = {
+    let mut table = [Structure::None; 256];
+    table[b'"' as usize] = Structure::Quote;
+    table[b'{' as usize] = Structure::Opens;
+    table[b'[' as usize] = Structure::Opens;
+    table[b'}' as usize] = Structure::Closes;
+    table[b']' as usize] = Structure::Closes;
+    table
+};
+
+/// How far a text goes.
+enum TextEnd {
+    /// It ends before this position.
+    After(usize),
+    /// Past the bytes at hand.
+    Open,
+    /// Past the bytes at hand, whose last is a backslash.
+    OpenEscape,
+}
+
+/// Bytes that are looked at one by one before a vector search is worth its start.
+const SHORT_TEXT_BYTES: usize = 16;
+
+/// Looks for the closing quote of a text.
+fn text_end(buf: &[u8], from: usize) -> TextEnd {
+    let is_mark = |b: &u8| *b == b'"' || *b == b'\\';
+    let mut at = from;
+    loop {
+        let rest = buf.get(at..).unwrap_or(&[]);
+        let short = &rest[..rest.len().min(SHORT_TEXT_BYTES)];
+        let found = match short.iter().position(is_mark) {
+            Some(i) => Some(i),
+            None => memchr::memchr2(b'"', b'\\', &rest[short.len()..]).map(|i| i + short.len()),
+        };
+        match found {
+            None => return TextEnd::Open,
+            Some(i) if rest[i] == b'"' => return TextEnd::After(at + i + 1),
+            Some(i) if i + 1 == rest.len() => return TextEnd::OpenEscape,
+            Some(i) => at += i + 2,
+        }
+    }
+}
+
 /// Splits a stream of values.
 #[derive(Debug)]
 pub(super) struct ValueSplitter {
@@ -195,23 +247,33 @@ impl ValueSplitter {
         }
     }
 
+    /// The hot loop: texts inside the container are skipped without a change of state.
     fn in_container(&mut self, buf: &[u8], from: usize, depth: u64) -> usize {
         let mut depth = depth;
-        for (i, byte) in buf[from..].iter().enumerate() {
-            match byte {
-                b'"' => {
-                    self.open = Open::Text { depth };
-                    return from + i + 1;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
+        let mut at = from;
+        while let Some(&byte) = buf.get(at) {
+            at += 1;
+            match STRUCTURE[usize::from(byte)] {
+                Structure::None => {}
+                Structure::Opens => depth += 1,
+                Structure::Closes => {
                     depth -= 1;
                     if depth == 0 {
                         self.end();
-                        return from + i + 1;
+                        return at;
                     }
                 }
-                _ => {}
+                Structure::Quote => match text_end(buf, at) {
+                    TextEnd::After(end) => at = end,
+                    TextEnd::Open => {
+                        self.open = Open::Text { depth };
+                        return buf.len();
+                    }
+                    TextEnd::OpenEscape => {
+                        self.open = Open::Escape { depth };
+                        return buf.len();
+                    }
+                },
             }
         }
         self.open = Open::Container { depth };
@@ -219,18 +281,21 @@ impl ValueSplitter {
     }
 
     fn in_text(&mut self, buf: &[u8], from: usize, depth: u64) -> usize {
-        let Some(i) = memchr::memchr2(b'"', b'\\', &buf[from..]) else {
-            return buf.len();
-        };
-        let at = from + i;
-        if buf[at] == b'\\' {
-            self.open = Open::Escape { depth };
-        } else if depth == 0 {
-            self.end();
-        } else {
-            self.open = Open::Container { depth };
+        match text_end(buf, from) {
+            TextEnd::After(end) => {
+                if depth == 0 {
+                    self.end();
+                } else {
+                    self.open = Open::Container { depth };
+                }
+                end
+            }
+            TextEnd::Open => buf.len(),
+            TextEnd::OpenEscape => {
+                self.open = Open::Escape { depth };
+                buf.len()
+            }
         }
-        at + 1
     }
 
     /// A bare value ends before the byte that cannot be part of it.

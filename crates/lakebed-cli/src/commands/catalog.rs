@@ -1,0 +1,186 @@
+//! `catalog status | sync | rebuild` and `partitions`.
+
+use lakebed::Result;
+use lakebed::catalog::{
+    self, Catalog, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState,
+};
+use lakebed::name::DatasetRef;
+use serde::Serialize;
+
+use crate::args::{CatalogRebuildArgs, PartitionsArgs, TextFormat};
+use crate::context::{Context, Globals};
+use crate::exit::Exit;
+use crate::table::{Table, grouped, size};
+
+/// Version of the JSON objects of this file.
+const ANSWER_FORMAT: u32 = 1;
+
+#[derive(Serialize)]
+struct StatusAnswer {
+    format: u32,
+    catalog: String,
+    in_sync: bool,
+    datasets: Vec<DatasetStatus>,
+}
+
+/// `lakebed catalog status`
+pub(crate) async fn status(globals: &Globals<'_>) -> Result<Exit> {
+    let context = Context::open(globals).await?;
+    let index = context.catalog();
+    let datasets = catalog::status(context.lake(), &*index).await?;
+    let in_sync = datasets.iter().all(|d| d.state == SyncState::InSync);
+    let broken = datasets.iter().any(|d| match d.state {
+        SyncState::InSync | SyncState::Behind { .. } => false,
+        SyncState::Ahead | SyncState::Diverged | SyncState::Broken { .. } => true,
+    });
+    let printer = globals.printer;
+    match printer.format() {
+        TextFormat::Json => printer.json(&StatusAnswer {
+            format: ANSWER_FORMAT,
+            catalog: index.location(),
+            in_sync,
+            datasets,
+        })?,
+        TextFormat::Text => {
+            let mut table = Table::new(["dataset", "#catalog", "#log", "state"]);
+            for line in &datasets {
+                table.row([
+                    line.dataset.to_string(),
+                    line.catalog_position.to_string(),
+                    line.log_position.to_string(),
+                    state_text(&line.state),
+                ]);
+            }
+            printer.table(&table)?;
+        }
+    }
+    if broken {
+        printer.hint("the log wins: `lakebed audit` says what is wrong, `lakebed catalog rebuild` makes the catalog anew from a sound lake");
+    } else if !in_sync {
+        printer.hint("`lakebed catalog sync` applies what waits; every query does so by itself");
+    }
+    Ok(if in_sync { Exit::Done } else { Exit::No })
+}
+
+fn state_text(state: &SyncState) -> String {
+    match state {
+        SyncState::InSync => "in sync".to_owned(),
+        SyncState::Behind { records } => format!("behind by {records}"),
+        SyncState::Ahead => "ahead of its log: the lake is older than the catalog".to_owned(),
+        SyncState::Diverged => "of another past than its log".to_owned(),
+        SyncState::Broken { reason } => format!("the log cannot be read: {reason}"),
+    }
+}
+
+#[derive(Serialize)]
+struct SyncAnswer {
+    format: u32,
+    datasets: Vec<SyncReport>,
+}
+
+/// `lakebed catalog sync`
+pub(crate) async fn sync(globals: &Globals<'_>) -> Result<Exit> {
+    let context = Context::open(globals).await?;
+    tell(globals, context.follow_all().await?)
+}
+
+/// `lakebed catalog rebuild`
+pub(crate) async fn rebuild(args: &CatalogRebuildArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let context = Context::open(globals).await?;
+    let reports = catalog::rebuild(context.lake(), &*context.catalog(), args.full).await?;
+    context.put_sources().await?;
+    tell(globals, reports)
+}
+
+fn tell(globals: &Globals<'_>, reports: Vec<SyncReport>) -> Result<Exit> {
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&SyncAnswer {
+            format: ANSWER_FORMAT,
+            datasets: reports,
+        })?,
+        TextFormat::Text => {
+            let mut table = Table::new(["dataset", "#from", "#to", "#applied"]);
+            for report in &reports {
+                table.row([
+                    report.dataset.to_string(),
+                    report.from.to_string(),
+                    report.to.to_string(),
+                    report.applied.to_string(),
+                ]);
+            }
+            globals.printer.table(&table)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct PartitionsAnswer {
+    format: u32,
+    partitions: Vec<PartitionRow>,
+}
+
+/// `lakebed partitions`
+pub(crate) async fn partitions(args: &PartitionsArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let dataset = args.dataset.as_deref().map(str::parse).transpose()?;
+    let context = Context::open(globals).await?;
+    let rows = fresh_partitions(&context, dataset).await?;
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&PartitionsAnswer {
+            format: ANSWER_FORMAT,
+            partitions: rows,
+        })?,
+        TextFormat::Text => globals.printer.table(&partition_table(&rows))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The partitions that readers see, after the catalog has followed the logs.
+async fn fresh_partitions(
+    context: &Context<'_>,
+    dataset: Option<DatasetRef>,
+) -> Result<Vec<PartitionRow>> {
+    let catalog = context.catalog();
+    match &dataset {
+        Some(dataset) => {
+            context.check_known(dataset).await?;
+            catalog::sync(context.lake(), &*catalog, dataset).await?;
+        }
+        None => {
+            context.follow_all().await?;
+        }
+    }
+    let filter = PartitionFilter {
+        dataset,
+        ..PartitionFilter::default()
+    };
+    catalog.list_partitions(&filter).await
+}
+
+fn partition_table(rows: &[PartitionRow]) -> Table {
+    let mut table = Table::new([
+        "dataset",
+        "dt",
+        "#version",
+        "#rows",
+        "#files",
+        "#bytes",
+        "complete",
+        "provenance",
+        "updated",
+    ]);
+    for row in rows {
+        table.row([
+            row.dataset.to_string(),
+            row.key.dt.to_string(),
+            row.key.schema_version.to_string(),
+            grouped(row.row_count),
+            row.file_count.to_string(),
+            size(row.byte_size),
+            if row.is_complete { "yes" } else { "no" }.to_owned(),
+            row.provenance.clone(),
+            row.updated_at.to_string(),
+        ]);
+    }
+    table
+}

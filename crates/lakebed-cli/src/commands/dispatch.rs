@@ -1,0 +1,98 @@
+//! From the parsed command line to the command's function.
+
+use lakebed::Result;
+
+use crate::args::{
+    CatalogCommand, Cli, Command, ConfigCommand, SchemaCommand, SourceCommand, SqlFormat,
+    TextFormat,
+};
+use crate::commands::{catalog, dataset, govern, ingest, project, rejects, schema, source, sql};
+use crate::context::Globals;
+use crate::demo;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Runs the command.
+pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
+    let globals = Globals::resolve(cli.global, printer);
+    let globals = &globals;
+    match cli.command {
+        Command::Init(args) => project::init(args, globals).await,
+        Command::Config(ConfigCommand::Show(args)) => project::show(&args, globals),
+        Command::Source(command) => match command {
+            SourceCommand::Add(args) => source::add(args, globals).await,
+            SourceCommand::List(_) => source::list(globals),
+            SourceCommand::Show(args) => source::show(&args, globals).await,
+        },
+        Command::Schema(command) => run_schema(command, globals).await,
+        Command::Ingest(args) => ingest::ingest(args, globals).await,
+        Command::Rejects(args) => rejects::list(&args, globals).await,
+        Command::Seal(args) => dataset::seal(args, globals).await,
+        Command::Reopen(args) => dataset::reopen(args, globals).await,
+        Command::Abandon(args) => dataset::abandon(args, globals).await,
+        Command::Log(args) => dataset::log(&args, globals).await,
+        Command::Catalog(command) => match command {
+            CatalogCommand::Status(_) => catalog::status(globals).await,
+            CatalogCommand::Sync(_) => catalog::sync(globals).await,
+            CatalogCommand::Rebuild(args) => catalog::rebuild(&args, globals).await,
+        },
+        Command::Partitions(args) => catalog::partitions(&args, globals).await,
+        Command::Sql(args) => sql::query(args, globals).await,
+        Command::Audit(args) => govern::audit(&args, globals).await,
+        Command::Demo(args) => demo::run(args, globals).await,
+    }
+}
+
+async fn run_schema(command: SchemaCommand, globals: &Globals<'_>) -> Result<Exit> {
+    match command {
+        SchemaCommand::Infer(args) => schema::infer(&args, globals).await,
+        SchemaCommand::Propose(args) => schema::propose(&args, globals).await,
+        SchemaCommand::Diff(args) => schema::diff(&args, globals).await,
+        SchemaCommand::Check(args) => schema::check(&args, globals).await,
+        SchemaCommand::Publish(args) => schema::publish(&args, globals).await,
+        SchemaCommand::List(args) => schema::list(&args, globals).await,
+        SchemaCommand::Show(args) => schema::show(&args, globals).await,
+        SchemaCommand::History(args) => schema::history(&args, globals).await,
+    }
+}
+
+/// The format that the command's errors are told in, too.
+pub(crate) fn format_of(command: &Command) -> TextFormat {
+    match command {
+        Command::Init(args) => args.output.format,
+        Command::Config(ConfigCommand::Show(args)) => args.output.format,
+        Command::Source(command) => match command {
+            SourceCommand::Add(args) => args.output.format,
+            SourceCommand::List(args) => args.output.format,
+            SourceCommand::Show(args) => args.output.format,
+        },
+        Command::Schema(command) => match command {
+            SchemaCommand::Infer(args) => args.output.format,
+            SchemaCommand::Propose(args) => args.output.format,
+            SchemaCommand::Diff(args) => args.output.format,
+            SchemaCommand::Check(args) => args.output.format,
+            SchemaCommand::Publish(args) => args.output.format,
+            SchemaCommand::List(args) => args.output.format,
+            SchemaCommand::Show(args) => args.output.format,
+            SchemaCommand::History(args) => args.output.format,
+        },
+        Command::Ingest(args) => args.output.format,
+        Command::Rejects(args) => args.output.format,
+        Command::Seal(args) => args.output.format,
+        Command::Reopen(args) => args.output.format,
+        Command::Abandon(args) => args.output.format,
+        Command::Log(args) => args.output.format,
+        Command::Catalog(command) => match command {
+            CatalogCommand::Status(args) => args.output.format,
+            CatalogCommand::Sync(args) => args.output.format,
+            CatalogCommand::Rebuild(args) => args.output.format,
+        },
+        Command::Partitions(args) => args.output.format,
+        Command::Sql(args) => match args.format {
+            SqlFormat::Json => TextFormat::Json,
+            SqlFormat::Table | SqlFormat::Csv | SqlFormat::Parquet => TextFormat::Text,
+        },
+        Command::Audit(args) => args.output.format,
+        Command::Demo(_) => TextFormat::Text,
+    }
+}

@@ -1,0 +1,16 @@
+//! The commands: raw arguments become checked options, options become calls of the library,
+//! answers become output. One file per group; `dispatch` is the one place that lists them all.
+
+mod catalog;
+mod dataset;
+mod dispatch;
+mod govern;
+mod ingest;
+mod project;
+mod rejects;
+pub(crate) mod schema;
+mod source;
+mod sql;
+
+pub(crate) use dispatch::{format_of, run};
+pub(crate) use sql::engine as sql_engine;

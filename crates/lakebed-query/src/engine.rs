@@ -1,0 +1,415 @@
+//! The engine: a SQL text in, a stream of batches out.
+//!
+//! ```text
+//! text -> statement (reads only) -> freshen + look up its tables -> optimize -> plan -> stream
+//! ```
+//!
+//! Each query gets its own tables, made from what the catalog says at that moment; functions,
+//! configuration and memory are the engine's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
+    MemorySchemaProvider, SchemaProvider, TableProvider,
+};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use lakebed::catalog::{Catalog, PartitionFilter};
+use lakebed::name::{DatasetRef, Layer};
+use lakebed::spec::{PublishedSchema, SchemaSpec};
+use lakebed::store::Lake;
+use lakebed::time::BusinessDate;
+use lakebed::{Error, Result};
+
+use crate::error::{convert, nearest, quoted};
+use crate::result::{QueryResult, QueryStats, planned_files};
+use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
+use crate::statement::{
+    DEFAULT_CATALOG, DEFAULT_SCHEMA, NamedTable, ReadStatement, SYSTEM_SCHEMA, read_statement,
+    sql_name,
+};
+use crate::system::SystemTable;
+
+/// Brings the catalog up to date with the logs before a query is planned.
+#[async_trait]
+pub trait Freshen: Send + Sync + fmt::Debug {
+    /// Brings what the catalog knows of one dataset up to date; an unknown dataset is no error.
+    async fn freshen(&self, dataset: &DatasetRef) -> Result<()>;
+
+    /// Brings the whole catalog up to date: the query names a system table.
+    async fn freshen_all(&self) -> Result<()>;
+}
+
+/// How an engine works.
+#[derive(Debug, Clone, Default)]
+pub struct QueryOptions {
+    /// Workers of one query; absent = the cores of this machine.
+    pub workers: Option<NonZeroUsize>,
+    /// Called before each query; absent = the catalog is taken as it stands.
+    pub freshen: Option<Arc<dyn Freshen>>,
+    /// The day under which reads of partitions are counted; absent = they are not.
+    pub access_day: Option<BusinessDate>,
+}
+
+/// Rows in a batch.
+const BATCH_ROWS: usize = 8192;
+
+/// SQL over one lake.
+pub struct QueryEngine {
+    lake: Lake,
+    catalog: Arc<dyn Catalog>,
+    options: QueryOptions,
+    state: SessionState,
+}
+
+impl fmt::Debug for QueryEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryEngine")
+            .field("lake", &self.lake)
+            .field("catalog", &self.catalog)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+fn session_config(options: &QueryOptions) -> SessionConfig {
+    let cores = || std::thread::available_parallelism().ok();
+    let workers = options
+        .workers
+        .or_else(cores)
+        .map_or(1, NonZeroUsize::get);
+    let mut config = SessionConfig::new()
+        .with_target_partitions(workers)
+        .with_batch_size(BATCH_ROWS)
+        .with_information_schema(true)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA.as_str());
+    let settings = config.options_mut();
+    settings.execution.parquet.pushdown_filters = true;
+    settings.execution.parquet.reorder_filters = true;
+    settings.execution.time_zone = Some("UTC".to_owned());
+    // A literal 0.1 is exact, as a stored decimal is; texts keep one type from file to result.
+    settings.sql_parser.parse_float_as_decimal = true;
+    settings.sql_parser.map_string_types_to_utf8view = false;
+    config
+}
+
+/// Whether one row over all of a table may be answered by counts and bounds.
+fn aggregates_whole(plan: &LogicalPlan) -> bool {
+    let found = plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(a) if a.group_expr.is_empty()))
+    });
+    found.unwrap_or(false)
+}
+
+/// A planned query.
+struct Planned {
+    plan: Arc<dyn ExecutionPlan>,
+    notes: Vec<ScanNote>,
+    stats: QueryStats,
+}
+
+impl QueryEngine {
+    /// An engine over a lake and the catalog that indexes it.
+    pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
+        let state = SessionStateBuilder::new()
+            .with_config(session_config(&options))
+            .with_default_features()
+            .build();
+        Ok(Self {
+            lake,
+            catalog,
+            options,
+            state,
+        })
+    }
+
+    /// Plans the query and begins to run it; the result's rows are made as they are taken.
+    pub async fn sql(&self, text: &str) -> Result<QueryResult> {
+        let statement = read_statement(&self.state, text)?;
+        self.freshen(&statement.tables).await?;
+        let trace = Arc::new(ScanTrace::default());
+        let state = self.query_state(&statement, &trace).await?;
+        let plan = state
+            .statement_to_plan(statement.statement)
+            .await
+            .map_err(|e| convert(&e))?;
+        SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false)
+            .verify_plan(&plan)
+            .map_err(|e| convert(&e))?;
+        let (planned, explained) = match &plan {
+            LogicalPlan::Explain(e) => (&*e.plan, true),
+            LogicalPlan::Analyze(a) => (&*a.input, true),
+            other => (other, false),
+        };
+        trace.count_all.store(explained, Ordering::Relaxed);
+        let query = plan_query(&state, &trace, planned).await?;
+        let warnings = self.record_access(&query.notes).await;
+        let runnable = if explained {
+            plan_query(&state, &trace, &plan).await?.plan
+        } else {
+            query.plan
+        };
+        let stream =
+            execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
+        let store = Arc::clone(self.lake.store());
+        let result = QueryResult::new(stream, query.stats, warnings, (store, trace));
+        Ok(if explained {
+            result.with_files_shown()
+        } else {
+            result
+        })
+    }
+
+    /// The plan of the query, with how many files are considered and read.
+    pub async fn explain(&self, text: &str) -> Result<QueryResult> {
+        self.sql(&format!("EXPLAIN {text}")).await
+    }
+
+    async fn freshen(&self, tables: &BTreeSet<NamedTable>) -> Result<()> {
+        let Some(hook) = &self.options.freshen else {
+            return Ok(());
+        };
+        for table in tables {
+            match table {
+                NamedTable::Dataset(d) | NamedTable::DottedDataset(d) => hook.freshen(d).await?,
+                NamedTable::System(_) | NamedTable::Information => hook.freshen_all().await?,
+                NamedTable::Unknown(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The engine's state with the tables that the statement names.
+    async fn query_state(
+        &self,
+        statement: &ReadStatement,
+        trace: &Arc<ScanTrace>,
+    ) -> Result<SessionState> {
+        let mut tables = TableSet::new()?;
+        let mut names: BTreeSet<NamedTable> = statement.tables.clone();
+        if names.contains(&NamedTable::Information) {
+            names.extend(SystemTable::ALL.map(NamedTable::System));
+            let all = self.catalog.list_schemas(None).await?;
+            names.extend(all.into_iter().map(|s| NamedTable::Dataset(s.dataset)));
+        }
+        for name in &names {
+            match name {
+                NamedTable::Dataset(d) => {
+                    let table = self.dataset_table(d, statement.names_origin, trace).await?;
+                    tables.add(DEFAULT_CATALOG, d.layer.as_str(), d.dataset.as_str(), table)?;
+                }
+                NamedTable::DottedDataset(d) => {
+                    let table = self.dataset_table(d, statement.names_origin, trace).await?;
+                    if let Some((schema, part)) = d.dataset.as_str().split_once('.') {
+                        tables.add(d.layer.as_str(), schema, part, table)?;
+                    }
+                }
+                NamedTable::System(t) => {
+                    let table = Arc::new(t.load(&*self.catalog).await?);
+                    tables.add(DEFAULT_CATALOG, SYSTEM_SCHEMA, t.as_str(), table)?;
+                }
+                NamedTable::Information => {}
+                NamedTable::Unknown(name) => return Err(self.unknown_table(name).await),
+            }
+        }
+        Ok(SessionStateBuilder::new_from_existing(self.state.clone())
+            .with_catalog_list(tables.list)
+            .build())
+    }
+
+    async fn dataset_table(
+        &self,
+        dataset: &DatasetRef,
+        with_origin: bool,
+        trace: &Arc<ScanTrace>,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let rows = self.catalog.list_schemas(Some(dataset)).await?;
+        if rows.is_empty() {
+            return Err(self.unknown_table(&sql_name(dataset)).await);
+        }
+        let mut versions: BTreeMap<u32, SchemaSpec> = BTreeMap::new();
+        for row in rows {
+            let published: PublishedSchema = serde_json::from_str(&row.schema).map_err(|e| {
+                Error::corrupt(format!("read a schema version from the catalog: {e}"))
+                    .with("dataset", dataset)
+                    .with("schema_version", row.version)
+                    .hint("`lakebed catalog rebuild` makes the catalog anew from the lake")
+            })?;
+            versions.insert(row.version, published.schema);
+        }
+        Ok(Arc::new(LakeTable::new(TableInput {
+            store: Arc::clone(self.lake.store()),
+            catalog: Arc::clone(&self.catalog),
+            dataset: dataset.clone(),
+            versions,
+            with_origin,
+            trace: Arc::clone(trace),
+        })))
+    }
+
+    async fn unknown_table(&self, name: &str) -> Error {
+        let error = Error::not_found(format!("there is no table `{name}`"));
+        let Ok(rows) = self.catalog.list_schemas(None).await else {
+            return error;
+        };
+        let mut known: Vec<String> = rows.iter().map(|r| sql_name(&r.dataset)).collect();
+        known.dedup();
+        let datasets = known.clone();
+        known.extend(SystemTable::ALL.map(|t| format!("{SYSTEM_SCHEMA}.{}", t.as_str())));
+        let tail = |n: &str| n.split_once('.').map_or(n, |(_, t)| t).to_owned();
+        let mut near = nearest(name, known.iter().map(String::as_str));
+        if near.is_empty() {
+            // The layer may be the wrong part of the name.
+            let wanted = tail(name);
+            near = known
+                .iter()
+                .map(String::as_str)
+                .filter(|k| tail(k) == wanted || k.ends_with(&format!(".{name}")))
+                .take(3)
+                .collect();
+        }
+        let error = match near.is_empty() {
+            true => error,
+            false => error.hint(format!("did you mean {}?", quoted(&near))),
+        };
+        match datasets.as_slice() {
+            [] => error.hint(
+                "no dataset has a published schema yet: `lakebed schema publish` makes the first",
+            ),
+            few if few.len() <= 20 => error.hint(format!("tables are {}", quoted(few))),
+            _ => error.hint("`SHOW TABLES` lists them all"),
+        }
+    }
+
+    /// Counts the reads of this query; a failure is a warning, since it changes no answer.
+    async fn record_access(&self, notes: &[ScanNote]) -> Vec<String> {
+        let Some(day) = self.options.access_day else {
+            return Vec::new();
+        };
+        let mut warnings = Vec::new();
+        for note in notes {
+            if let Err(e) = self.record_scan(note, day).await {
+                warnings.push(format!("the reads of `{}` were not counted: {e}", note.dataset));
+            }
+        }
+        warnings
+    }
+
+    async fn record_scan(&self, note: &ScanNote, day: BusinessDate) -> Result<()> {
+        let (Some(first), Some(last)) = (
+            note.partitions.iter().map(|k| k.dt).min(),
+            note.partitions.iter().map(|k| k.dt).max(),
+        ) else {
+            return Ok(());
+        };
+        let filter = PartitionFilter {
+            dataset: Some(note.dataset.clone()),
+            dt_from: Some(first),
+            dt_to: Some(last),
+            ..PartitionFilter::default()
+        };
+        let rows = self.catalog.list_partitions(&filter).await?;
+        let ids: Vec<String> = rows
+            .into_iter()
+            .filter(|r| note.partitions.binary_search(&r.key).is_ok())
+            .map(|r| r.id)
+            .collect();
+        self.catalog.record_access(&ids, day).await
+    }
+}
+
+/// Optimizes and plans; the notes are those of this planning alone.
+async fn plan_query(
+    state: &SessionState,
+    trace: &ScanTrace,
+    plan: &LogicalPlan,
+) -> Result<Planned> {
+    let optimized = state.optimize(plan).map_err(|e| convert(&e))?;
+    let mut whole = aggregates_whole(&optimized);
+    optimized
+        .apply(|node| {
+            if let LogicalPlan::Explain(e) = node {
+                whole |= aggregates_whole(&e.plan);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .map_err(|e| convert(&e))?;
+    trace.want_bounds.store(whole, Ordering::Relaxed);
+    let physical = state
+        .query_planner()
+        .create_physical_plan(&optimized, state)
+        .await
+        .map_err(|e| convert(&e))?;
+    let notes = trace.take();
+    let stats = planned_files(&physical, &notes);
+    Ok(Planned {
+        plan: physical,
+        notes,
+        stats,
+    })
+}
+
+/// The tables of one query, by catalog and schema.
+struct TableSet {
+    list: Arc<MemoryCatalogProviderList>,
+}
+
+impl TableSet {
+    fn new() -> Result<Self> {
+        let set = Self {
+            list: Arc::new(MemoryCatalogProviderList::new()),
+        };
+        for layer in Layer::ALL {
+            set.schema(DEFAULT_CATALOG, layer.as_str())?;
+        }
+        Ok(set)
+    }
+
+    fn schema(&self, catalog: &str, schema: &str) -> Result<Arc<dyn SchemaProvider>> {
+        let catalog = match self.list.catalog(catalog) {
+            Some(known) => known,
+            None => {
+                let new: Arc<dyn CatalogProvider> = Arc::new(MemoryCatalogProvider::new());
+                self.list
+                    .register_catalog(catalog.to_owned(), Arc::clone(&new));
+                new
+            }
+        };
+        if let Some(known) = catalog.schema(schema) {
+            return Ok(known);
+        }
+        let new: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
+        catalog
+            .register_schema(schema, Arc::clone(&new))
+            .map_err(|e| convert(&e))?;
+        Ok(new)
+    }
+
+    fn add(
+        &mut self,
+        catalog: &str,
+        schema: &str,
+        name: &str,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<()> {
+        self.schema(catalog, schema)?
+            .register_table(name.to_owned(), table)
+            .map_err(|e| convert(&e))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! The answer to a query: a schema, batches as they are made, and what was planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt;
+use lakebed::store::Store;
+use lakebed::{Error, Result};
+
+use crate::error::{convert, is_unnamed_damage, quoted};
+use crate::scan::{LakeSource, ScanNote, ScanTrace};
+use crate::statement::sql_name;
+
+/// The files of one table in one query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableFiles {
+    /// The table as written in SQL.
+    pub table: String,
+    /// Files the catalog listed for the wanted dates and versions; in EXPLAIN, all of the dataset.
+    pub files_considered: u64,
+    /// Files in the plan; 0 where the catalog alone answers.
+    pub files_read: u64,
+    /// Bytes of the files in the plan.
+    pub bytes: u64,
+}
+
+impl fmt::Display for TableFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: files_considered={} files_read={} bytes={}",
+            self.table, self.files_considered, self.files_read, self.bytes
+        )
+    }
+}
+
+/// What a query was planned over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueryStats {
+    /// One entry a table, by name; system tables read no file and are not listed.
+    pub tables: Vec<TableFiles>,
+}
+
+impl QueryStats {
+    /// Files the catalog was asked about.
+    #[must_use]
+    pub fn files_considered(&self) -> u64 {
+        self.tables.iter().map(|t| t.files_considered).sum()
+    }
+
+    /// Files in the plan.
+    #[must_use]
+    pub fn files_read(&self) -> u64 {
+        self.tables.iter().map(|t| t.files_read).sum()
+    }
+}
+
+/// Counts the files that are left in a physical plan; a file read by two workers counts once.
+pub(crate) fn planned_files(plan: &Arc<dyn ExecutionPlan>, notes: &[ScanNote]) -> QueryStats {
+    let mut considered: BTreeMap<String, u64> = BTreeMap::new();
+    for note in notes {
+        let of_table = considered.entry(sql_name(&note.dataset)).or_default();
+        *of_table = note.considered.max(*of_table);
+    }
+    let mut read: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    collect_files(plan, &mut read);
+    let tables = considered
+        .into_iter()
+        .map(|(table, files_considered)| {
+            let files = read.remove(&table).unwrap_or_default();
+            TableFiles {
+                table,
+                files_considered,
+                files_read: u64::try_from(files.len()).unwrap_or(u64::MAX),
+                bytes: files.values().sum(),
+            }
+        })
+        .collect();
+    QueryStats { tables }
+}
+
+fn collect_files(
+    plan: &Arc<dyn ExecutionPlan>,
+    into: &mut BTreeMap<String, BTreeMap<String, u64>>,
+) {
+    if let Some(config) = plan
+        .downcast_ref::<DataSourceExec>()
+        .and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>())
+        && let Some(source) = config.file_source.downcast_ref::<LakeSource>()
+    {
+        let files = into.entry(source.planned().table.clone()).or_default();
+        for file in config.file_groups.iter().flat_map(|g| g.iter()) {
+            files.insert(file.object_meta.location.to_string(), file.object_meta.size);
+        }
+    }
+    for child in plan.children() {
+        collect_files(child, into);
+    }
+}
+
+/// The answer to a query.
+pub struct QueryResult {
+    schema: SchemaRef,
+    stream: SendableRecordBatchStream,
+    first: Option<RecordBatch>,
+    stats: QueryStats,
+    warnings: Vec<String>,
+    origin: (Arc<dyn Store>, Arc<ScanTrace>),
+}
+
+impl fmt::Debug for QueryResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryResult")
+            .field("schema", &self.schema)
+            .field("stats", &self.stats)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl QueryResult {
+    pub(crate) fn new(
+        stream: SendableRecordBatchStream,
+        stats: QueryStats,
+        warnings: Vec<String>,
+        origin: (Arc<dyn Store>, Arc<ScanTrace>),
+    ) -> Self {
+        Self {
+            schema: stream.schema(),
+            stream,
+            first: None,
+            stats,
+            warnings,
+            origin,
+        }
+    }
+
+    /// Puts a row for each table before the plan: files considered and read.
+    pub(crate) fn with_files_shown(mut self) -> Self {
+        let texts = self.schema.fields().iter().all(|f| *f.data_type() == DataType::Utf8);
+        if texts && self.schema.fields().len() == 2 && !self.stats.tables.is_empty() {
+            let kinds = self.stats.tables.iter().map(|_| "files");
+            let shown = self.stats.tables.iter().map(ToString::to_string);
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(StringArray::from_iter_values(kinds)),
+                Arc::new(StringArray::from_iter_values(shown)),
+            ];
+            self.first = RecordBatch::try_new(Arc::clone(&self.schema), columns).ok();
+        }
+        self
+    }
+
+    /// Names and types of the columns.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What was planned.
+    #[must_use]
+    pub fn stats(&self) -> &QueryStats {
+        &self.stats
+    }
+
+    /// What went wrong without changing the answer.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The next rows; `None` at the end.
+    pub async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        match self.stream.next().await {
+            None => Ok(None),
+            Some(Ok(batch)) => Ok(Some(batch)),
+            Some(Err(e)) => {
+                let error = convert(&e);
+                Err(if is_unnamed_damage(&e) {
+                    self.name_damage(error).await
+                } else {
+                    error
+                })
+            }
+        }
+    }
+
+    /// Every row.
+    pub async fn collect(mut self) -> Result<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.next_batch().await? {
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    /// Looks which of the opened files are not what the catalog says, and names them.
+    async fn name_damage(&self, error: Error) -> Error {
+        let (store, trace) = &self.origin;
+        let damaged: BTreeSet<String> = trace
+            .log
+            .find_damaged(&**store)
+            .await
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let Some(first) = damaged.iter().next() else {
+            return error;
+        };
+        let named = error.with("file", first);
+        match damaged.len() {
+            1 => named,
+            _ => named.hint(format!("damaged files are {}", quoted(&damaged))),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+use super::*;
+use crate::catalog::Catalog;
+use crate::catalog::testlog::lake_spec;
+use crate::error::ErrorKind;
+
+async fn refused(path: &Path) -> Error {
+    let before = std::fs::read(path).unwrap();
+    let error = SqliteCatalog::open(path).await.unwrap_err();
+    assert_eq!(std::fs::read(path).unwrap(), before, "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(path.file_name().unwrap().to_str().unwrap())
+    );
+    assert!(!error.hints().is_empty());
+    error
+}
+
+async fn execute(path: &Path, sql: &'static str) {
+    let mut connection = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .connect()
+        .await
+        .unwrap();
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn files_of_others_are_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("notes.txt", "購物清單\n".as_bytes().to_vec()),
+        ("zero.bin", vec![0; 4096]),
+        ("table.csv", b"a,b\n1,2\n".repeat(1000)),
+    ] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(
+            refused(&path).await.kind(),
+            ErrorKind::CorruptData,
+            "{name}"
+        );
+    }
+    let path = dir.path().join("other.db");
+    execute(&path, "CREATE TABLE moz_places (id INTEGER)").await;
+    assert_eq!(refused(&path).await.kind(), ErrorKind::PreconditionFailed);
+    let path = dir.path().join("marked.db");
+    execute(
+        &path,
+        "PRAGMA application_id = 7; CREATE TABLE t (id INTEGER)",
+    )
+    .await;
+    assert_eq!(refused(&path).await.kind(), ErrorKind::PreconditionFailed);
+}
+
+#[tokio::test]
+async fn an_empty_file_becomes_a_catalog() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("目錄.db");
+    std::fs::write(&path, b"").unwrap();
+    let catalog = SqliteCatalog::open(&path).await.unwrap();
+    catalog.bind(&lake_spec("lake-1")).await.unwrap();
+    catalog.close().await;
+    let catalog = SqliteCatalog::open(&path).await.unwrap();
+    assert_eq!(
+        catalog.find_lake().await.unwrap().unwrap().as_str(),
+        "lake-1"
+    );
+    let mode: String = sqlx::query_scalar("PRAGMA journal_mode")
+        .fetch_one(&catalog.pool)
+        .await
+        .unwrap();
+    let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous")
+        .fetch_one(&catalog.pool)
+        .await
+        .unwrap();
+    assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+}
+
+#[tokio::test]
+async fn a_newer_line_is_refused_a_newer_number_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.db");
+    SqliteCatalog::open(&path).await.unwrap().close().await;
+    execute(
+        &path,
+        "INSERT INTO schema_migration VALUES (99, 1, 'later'); \
+         ALTER TABLE commit_info ADD COLUMN later TEXT;",
+    )
+    .await;
+    let catalog = SqliteCatalog::open(&path).await.unwrap();
+    catalog.bind(&lake_spec("lake-1")).await.unwrap();
+    catalog.close().await;
+    execute(
+        &path,
+        "INSERT INTO schema_migration VALUES (100, 2, 'future')",
+    )
+    .await;
+    let error = refused(&path).await;
+    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert!(error.message().contains("newer"), "{error}");
+}
+
+#[tokio::test]
+async fn places_that_cannot_be_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = SqliteCatalog::open(dir.path()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let error = SqliteCatalog::open(dir.path().join("no/c.db"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn migrations_are_numbered_from_one() {
+    let numbers: Vec<i64> = MIGRATIONS.iter().map(|m| m.number).collect();
+    let expected: Vec<i64> = (1..).take(numbers.len()).collect();
+    assert_eq!(numbers, expected);
+}
+
+#[tokio::test]
+async fn the_view_and_the_listing_agree() {
+    use crate::catalog::testlog::{TestLog, add, dataset, file, key};
+    use crate::catalog::{ApplyOutcome, PartitionFilter};
+    use crate::spec::{Action, Operation};
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = SqliteCatalog::open(dir.path().join("c.db")).await.unwrap();
+    catalog.bind(&lake_spec("lake-1")).await.unwrap();
+    let mut log = TestLog::new(&lake_spec("lake-1"), &dataset());
+    let (a, b) = (key("2024-05-20", 1, 0), key("2024-05-20", 2, 0));
+    let actions = vec![
+        add(a, file("a", 2)),
+        add(b, file("b", 3)),
+        Action::Complete { dt: a.dt },
+        Action::Open {
+            dt: "2024-05-21".parse().unwrap(),
+        },
+    ];
+    let (record, _, hash) = log.next(Operation::Append, actions);
+    assert_eq!(
+        catalog.apply(&record, &hash, &[]).await.unwrap(),
+        ApplyOutcome::Applied
+    );
+    let rows: Vec<(String, String, i64, i64)> =
+        sqlx::query_as("SELECT source, dt, row_count, is_complete FROM source_day ORDER BY dt")
+            .fetch_all(&catalog.pool)
+            .await
+            .unwrap();
+    let days = catalog
+        .list_source_days(&PartitionFilter::default())
+        .await
+        .unwrap();
+    let listed: Vec<_> = days
+        .iter()
+        .map(|d| {
+            let rows = i64::try_from(d.row_count).unwrap();
+            (
+                d.source.to_string(),
+                d.dt.to_string(),
+                rows,
+                i64::from(d.is_complete),
+            )
+        })
+        .collect();
+    assert_eq!(rows, listed);
+    let id = "a".to_owned();
+    let day = a.dt;
+    catalog
+        .record_access(&[id.clone(), id.clone()], day)
+        .await
+        .unwrap();
+    catalog
+        .record_access(std::slice::from_ref(&id), day)
+        .await
+        .unwrap();
+    catalog.clear().await.unwrap();
+    assert_eq!(catalog.list_access().await.unwrap(), [(id, day, 3)]);
+}
+
+/// Measured by hand: `cargo nextest run --release -p lakebed --run-ignored all catalog_at_size`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn catalog_at_size() {
+    use crate::catalog::PartitionFilter;
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = SqliteCatalog::open(dir.path().join("c.db")).await.unwrap();
+    // 100,000 partitions with 10 files each, one of them with 5,000; statistics of 12 columns there.
+    sqlx::raw_sql(
+        "PRAGMA foreign_keys = OFF; BEGIN;
+         INSERT INTO dataset_partition_info
+         SELECT hex(randomblob(16)), 'clean', 's' || (i % 100), 's' || (i % 100),
+                date('2000-01-01', '+' || (i / 100) || ' days'), 1, 0, 'p', 10, 10, 10, 'parquet',
+                '2024-05-20T00:00:00.000001Z', '2024-05-20T00:00:00.000001Z', 1, 'active', 0, 'c',
+                'live', NULL, 1
+         FROM (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
+               SELECT i FROM n);
+         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
+                                provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
+                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+                'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
+         FROM dataset_partition_info p,
+              (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+               SELECT i FROM n);
+         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
+                                provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
+                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+                'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
+         FROM dataset_partition_info p,
+              (WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+               SELECT i FROM n)
+         WHERE p.dataset = 's7' AND p.dt = '2001-02-03';
+         INSERT INTO column_stats
+         SELECT f.seq, i, 'column_' || i, 0, 'int', '1', '2', 1, 1
+         FROM data_file f,
+              (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+               SELECT i FROM n)
+         WHERE f.partition_id IN
+              (SELECT id FROM dataset_partition_info WHERE dt = '2001-02-03');
+         COMMIT;",
+    )
+    .execute(&catalog.pool)
+    .await
+    .unwrap();
+    for (name, files) in [("clean/s7", 5000), ("clean/s8", 10)] {
+        let day = "2001-02-03".parse().unwrap();
+        let filter = PartitionFilter {
+            dataset: Some(name.parse().unwrap()),
+            dt_from: Some(day),
+            dt_to: Some(day),
+            ..PartitionFilter::default()
+        };
+        for _ in 0..3 {
+            let start = std::time::Instant::now();
+            assert_eq!(catalog.list_files(&filter).await.unwrap().len(), files);
+            let listed = start.elapsed();
+            let stats = catalog.list_column_stats(&filter, &[3, 5]).await.unwrap();
+            assert_eq!(stats.len(), files * 2);
+            println!(
+                "{name}: files {listed:?}, with statistics {:?}",
+                start.elapsed()
+            );
+        }
+    }
+}
