@@ -6,4 +6,5 @@ mod demo;
 mod lake;
 mod output;
 mod project;
+mod real;
 mod schema;

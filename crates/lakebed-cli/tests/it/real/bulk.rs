@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lakebed::Result;
 use lakebed::catalog::SqliteCatalog;
-use lakebed::ingest::{
-    IngestOutcome, IngestReport, IngestRequest, InputSource, Mismatch, Silent, ingest,
-};
+use lakebed::ingest::decode::Mismatch;
+use lakebed::ingest::read::InputSource;
+use lakebed::ingest::{IngestOutcome, IngestReport, IngestRequest, Silent, ingest};
 use lakebed::name::DatasetRef;
 use lakebed::spec::{By, LoadKind, Provenance, ReadSpec};
 use lakebed::store::{Lake, LocalStore};

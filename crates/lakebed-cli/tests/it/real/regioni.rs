@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lakebed::ingest::Mismatch;
+use lakebed::ingest::decode::Mismatch;
 use lakebed::spec::{Provenance, ReadSpec};
 use serde_json::Value;
 
