@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lakebed::ingest::Progress;
-use lakebed::ingest::read::InputSource;
 
 use crate::printer::Printer;
 use crate::table::count;
@@ -63,11 +62,6 @@ impl Bar {
             format!("{}, {}", count(rows, "row"), count(rejects, "reject"))
         });
     }
-
-    /// What is being done now.
-    pub(crate) fn set_title(&self, title: &str) {
-        self.bar.set_prefix(title.to_owned());
-    }
 }
 
 impl Drop for Bar {
@@ -81,25 +75,15 @@ impl Drop for Bar {
 pub(crate) struct IngestProgress<'a> {
     printer: &'a Printer,
     title: String,
-    /// The size on disk says nothing about packed inputs: a bar over it would lie.
-    is_packed: bool,
     bar: Mutex<Option<Arc<Bar>>>,
 }
 
-/// Endings of names whose text is longer than the file.
-const PACKED: [&str; 4] = [".gz", ".zst", ".zip", ".parquet"];
-
 impl<'a> IngestProgress<'a> {
-    /// Progress of a call over these inputs.
-    pub(crate) fn new(printer: &'a Printer, title: &str, inputs: &[InputSource]) -> Self {
-        let is_packed = inputs.iter().any(|input| {
-            let name = input.base_name().to_ascii_lowercase();
-            PACKED.iter().any(|ending| name.ends_with(ending))
-        });
+    /// Progress of a call under this title.
+    pub(crate) fn new(printer: &'a Printer, title: &str) -> Self {
         Self {
             printer,
             title: title.to_owned(),
-            is_packed,
             bar: Mutex::new(None),
         }
     }
@@ -111,8 +95,7 @@ impl<'a> IngestProgress<'a> {
 
 impl Progress for IngestProgress<'_> {
     fn begin(&self, total_bytes: Option<u64>) {
-        let total = total_bytes.filter(|_| !self.is_packed);
-        *self.slot() = Some(Arc::new(Bar::bytes(self.printer, &self.title, total)));
+        *self.slot() = Some(Arc::new(Bar::bytes(self.printer, &self.title, total_bytes)));
     }
 
     fn advance(&self, bytes: u64, rows: u64, rejected: u64) {

@@ -39,17 +39,6 @@ impl Table {
         }
     }
 
-    /// A table with the alignment told apart from the name, for names that are data.
-    pub(crate) fn with_columns(columns: impl IntoIterator<Item = (String, Align)>) -> Self {
-        Self {
-            columns: columns
-                .into_iter()
-                .map(|(name, align)| (cell_text(&name), align))
-                .collect(),
-            rows: Vec::new(),
-        }
-    }
-
     /// Adds a row; missing cells are empty.
     pub(crate) fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows

@@ -25,7 +25,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use lakebed::catalog::{Catalog, PartitionFilter};
+use lakebed::catalog::{Catalog, partition_id};
 use lakebed::name::{DatasetRef, Layer};
 use lakebed::spec::{PublishedSchema, SchemaSpec};
 use lakebed::store::Lake;
@@ -85,10 +85,7 @@ impl fmt::Debug for QueryEngine {
 
 fn session_config(options: &QueryOptions) -> SessionConfig {
     let cores = || std::thread::available_parallelism().ok();
-    let workers = options
-        .workers
-        .or_else(cores)
-        .map_or(1, NonZeroUsize::get);
+    let workers = options.workers.or_else(cores).map_or(1, NonZeroUsize::get);
     let mut config = SessionConfig::new()
         .with_target_partitions(workers)
         .with_batch_size(BATCH_ROWS)
@@ -107,9 +104,8 @@ fn session_config(options: &QueryOptions) -> SessionConfig {
 
 /// Whether one row over all of a table may be answered by counts and bounds.
 fn aggregates_whole(plan: &LogicalPlan) -> bool {
-    let found = plan.exists(|node| {
-        Ok(matches!(node, LogicalPlan::Aggregate(a) if a.group_expr.is_empty()))
-    });
+    let found = plan
+        .exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(a) if a.group_expr.is_empty())));
     found.unwrap_or(false)
 }
 
@@ -164,8 +160,7 @@ impl QueryEngine {
         } else {
             query.plan
         };
-        let stream =
-            execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
+        let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
         let store = Arc::clone(self.lake.store());
         let result = QueryResult::new(stream, query.stats, warnings, (store, trace));
         Ok(if explained {
@@ -301,35 +296,18 @@ impl QueryEngine {
         let Some(day) = self.options.access_day else {
             return Vec::new();
         };
-        let mut warnings = Vec::new();
-        for note in notes {
-            if let Err(e) = self.record_scan(note, day).await {
-                warnings.push(format!("the reads of `{}` were not counted: {e}", note.dataset));
-            }
-        }
-        warnings
-    }
-
-    async fn record_scan(&self, note: &ScanNote, day: BusinessDate) -> Result<()> {
-        let (Some(first), Some(last)) = (
-            note.partitions.iter().map(|k| k.dt).min(),
-            note.partitions.iter().map(|k| k.dt).max(),
-        ) else {
-            return Ok(());
-        };
-        let filter = PartitionFilter {
-            dataset: Some(note.dataset.clone()),
-            dt_from: Some(first),
-            dt_to: Some(last),
-            ..PartitionFilter::default()
-        };
-        let rows = self.catalog.list_partitions(&filter).await?;
-        let ids: Vec<String> = rows
-            .into_iter()
-            .filter(|r| note.partitions.binary_search(&r.key).is_ok())
-            .map(|r| r.id)
+        let ids: BTreeSet<String> = notes
+            .iter()
+            .flat_map(|n| n.partitions.iter().map(|key| partition_id(&n.dataset, key)))
             .collect();
-        self.catalog.record_access(&ids, day).await
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let ids: Vec<String> = ids.into_iter().collect();
+        match self.catalog.record_access(&ids, day).await {
+            Ok(()) => Vec::new(),
+            Err(e) => vec![format!("the reads of this query were not counted: {e}")],
+        }
     }
 }
 

@@ -22,7 +22,13 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .collect();
     found.sort_unstable();
     found.dedup();
-    found.into_iter().take(3).map(|(_, n)| n).collect()
+    let best = found.first().map_or(0, |(d, _)| *d);
+    found
+        .into_iter()
+        .take_while(|(d, _)| *d <= best + 1)
+        .take(3)
+        .map(|(_, n)| n)
+        .collect()
 }
 
 /// `a`, `b` and so on, each in backticks.

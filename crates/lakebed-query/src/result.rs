@@ -144,7 +144,11 @@ impl QueryResult {
 
     /// Puts a row for each table before the plan: files considered and read.
     pub(crate) fn with_files_shown(mut self) -> Self {
-        let texts = self.schema.fields().iter().all(|f| *f.data_type() == DataType::Utf8);
+        let texts = self
+            .schema
+            .fields()
+            .iter()
+            .all(|f| *f.data_type() == DataType::Utf8);
         if texts && self.schema.fields().len() == 2 && !self.stats.tables.is_empty() {
             let kinds = self.stats.tables.iter().map(|_| "files");
             let shown = self.stats.tables.iter().map(ToString::to_string);

@@ -51,7 +51,9 @@ fn refuse(what: &str) -> Error {
     Error::invalid(format!(
         "`{what}` is not a query: SQL reads the lake and never writes it"
     ))
-    .hint("SELECT, EXPLAIN, SHOW TABLES and DESCRIBE are answered; data comes in by `lakebed ingest`")
+    .hint(
+        "SELECT, EXPLAIN, SHOW TABLES and DESCRIBE are answered; data comes in by `lakebed ingest`",
+    )
 }
 
 fn first_words(text: &str) -> String {
@@ -147,9 +149,7 @@ fn in_schema(schema: &str, table: &str) -> Option<NamedTable> {
 
 fn named_table(reference: &TableReference) -> NamedTable {
     let found = match reference {
-        TableReference::Bare { table } => {
-            dataset(DEFAULT_SCHEMA, table).map(NamedTable::Dataset)
-        }
+        TableReference::Bare { table } => dataset(DEFAULT_SCHEMA, table).map(NamedTable::Dataset),
         TableReference::Partial { schema, table } => in_schema(schema, table),
         TableReference::Full {
             catalog,
@@ -227,10 +227,7 @@ mod tests {
             named("SELECT * FROM clean.\"w.c\""),
             NamedTable::Dataset(wc())
         );
-        assert_eq!(
-            named("DESCRIBE clean.w.c"),
-            NamedTable::DottedDataset(wc())
-        );
+        assert_eq!(named("DESCRIBE clean.w.c"), NamedTable::DottedDataset(wc()));
         assert_eq!(
             named("WITH x AS (SELECT * FROM lake.files) SELECT * FROM x"),
             NamedTable::System(SystemTable::Files)
@@ -245,7 +242,11 @@ mod tests {
     #[test]
     fn origin_is_found_as_a_word_only() {
         assert!(read("SELECT _FILE FROM clean.w").unwrap().names_origin);
-        assert!(read("SELECT t.\"_commit\" FROM clean.w t").unwrap().names_origin);
+        assert!(
+            read("SELECT t.\"_commit\" FROM clean.w t")
+                .unwrap()
+                .names_origin
+        );
         assert!(!read("SELECT '_file' FROM clean.w").unwrap().names_origin);
     }
 }

@@ -130,9 +130,7 @@ fn instant<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> Instant) -> Col
 
 fn dataset<R>(rows: &[R], of: impl Fn(&R) -> &DatasetRef) -> Columns {
     let mut columns = text("layer", rows, |r| of(r).layer.as_str());
-    columns.extend(text("dataset", rows, |r| {
-        of(r).dataset.as_str().to_owned()
-    }));
+    columns.extend(text("dataset", rows, |r| of(r).dataset.as_str().to_owned()));
     columns
 }
 

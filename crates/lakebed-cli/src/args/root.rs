@@ -13,7 +13,6 @@ use crate::args::{
 #[command(
     name = "lakebed",
     version,
-    propagate_version = true,
     disable_help_subcommand = true,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 done, 1 the answer is no, 2 usage or configuration, 3 could not evaluate, 4 operational failure."

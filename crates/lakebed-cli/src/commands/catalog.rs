@@ -1,9 +1,7 @@
 //! `catalog status | sync | rebuild` and `partitions`.
 
 use lakebed::Result;
-use lakebed::catalog::{
-    self, Catalog, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState,
-};
+use lakebed::catalog::{self, DatasetStatus, PartitionFilter, PartitionRow, SyncReport, SyncState};
 use lakebed::name::DatasetRef;
 use serde::Serialize;
 
@@ -33,6 +31,9 @@ pub(crate) async fn status(globals: &Globals<'_>) -> Result<Exit> {
         SyncState::InSync | SyncState::Behind { .. } => false,
         SyncState::Ahead | SyncState::Diverged | SyncState::Broken { .. } => true,
     });
+    let unreadable = datasets
+        .iter()
+        .any(|d| matches!(d.state, SyncState::Broken { .. }));
     let printer = globals.printer;
     match printer.format() {
         TextFormat::Json => printer.json(&StatusAnswer {
@@ -59,7 +60,13 @@ pub(crate) async fn status(globals: &Globals<'_>) -> Result<Exit> {
     } else if !in_sync {
         printer.hint("`lakebed catalog sync` applies what waits; every query does so by itself");
     }
-    Ok(if in_sync { Exit::Done } else { Exit::No })
+    Ok(if unreadable {
+        Exit::NotEvaluated
+    } else if in_sync {
+        Exit::Done
+    } else {
+        Exit::No
+    })
 }
 
 fn state_text(state: &SyncState) -> String {

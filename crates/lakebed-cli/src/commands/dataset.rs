@@ -1,7 +1,7 @@
 //! `seal`, `reopen`, `abandon`, `log`: one dataset's log, looked at or added to.
 
 use lakebed::Result;
-use lakebed::log::{self, DatasetState, LoggedRecord, SealOutcome};
+use lakebed::log::{self, LoggedRecord, SealOutcome};
 use lakebed::name::{AttemptId, DatasetRef};
 use lakebed::spec::{Action, LogPosition};
 use lakebed::time::BusinessDate;
@@ -212,9 +212,4 @@ impl Sums {
             (None, _) | (_, None) => String::new(),
         }
     }
-}
-
-/// Whether anything of the dataset was ever committed.
-pub(crate) fn is_empty(state: &DatasetState) -> bool {
-    state.position().number == 0
 }

@@ -160,7 +160,7 @@ pub(crate) async fn ingest(args: IngestArgs, globals: &Globals<'_>) -> Result<Ex
 /// Runs one call with its progress shown.
 async fn run(context: &Context<'_>, request: &IngestRequest) -> Result<IngestReport> {
     let title = format!("{} {}", request.dataset, request.dt);
-    let progress = IngestProgress::new(context.printer(), &title, &request.inputs);
+    let progress = IngestProgress::new(context.printer(), &title);
     store(context.lake(), &*context.catalog(), request, &progress).await
 }
 

@@ -123,10 +123,9 @@ struct FollowLog {
 #[async_trait]
 impl Freshen for FollowLog {
     async fn freshen(&self, dataset: &DatasetRef) -> Result<()> {
-        catalog::sync_schemas(&self.lake, &*self.catalog, dataset).await?;
-        catalog::sync(&self.lake, &*self.catalog, dataset)
-            .await
-            .map(drop)
+        // `sync` binds a new catalog to the lake, so it comes first.
+        catalog::sync(&self.lake, &*self.catalog, dataset).await?;
+        catalog::sync_schemas(&self.lake, &*self.catalog, dataset).await
     }
 
     async fn freshen_all(&self) -> Result<()> {

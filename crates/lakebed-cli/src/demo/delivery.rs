@@ -169,7 +169,7 @@ fn rental_deliveries(day: u32, date: BusinessDate) -> Result<Vec<Delivery>> {
 fn shop_delivery(day: u32, date: BusinessDate) -> Result<Delivery> {
     let midnight = date
         .date()
-        .to_zoned(time_zone(ZONE)?)
+        .to_zoned_datetime(time_zone(ZONE)?)
         .map_err(|e| Error::internal("find the midnight of a day").caused_by(e))?;
     Ok(Delivery {
         source: DemoSource::Shop,

@@ -1,1 +1,310 @@
-//! x
+//! Ingest, replay, completeness, rejects, through the command line.
+
+use crate::lake::TestLake;
+
+const FIELDS: &str = "\n[[field]]\nid = 1\nname = \"k\"\ntype = \"int\"\nrequired = true\n\n[[field]]\nid = 2\nname = \"t\"\ntype = \"string\"\n";
+const DAY: [&str; 2] = ["--date", "2026-11-30"];
+
+fn lake() -> TestLake {
+    let lake = TestLake::new().dataset("clean/a", FIELDS);
+    lake.file("a.jsonl", "{\"k\": 1, \"t\": \"x\"}\n{\"k\": 2}\n");
+    lake.file("b.jsonl", "{\"k\": 3}\n");
+    lake.file(
+        "bad.jsonl",
+        "{\"k\": 4}\n{\"k\": \"four\"}\n{\"k\": 5, \"new\": 1}\n",
+    );
+    lake
+}
+
+fn ingest(lake: &TestLake, args: &[&str]) -> crate::lake::Run {
+    let mut all = args.to_vec();
+    all.extend(DAY);
+    lake.ingest("clean/a", &all)
+}
+
+fn count(lake: &TestLake) -> String {
+    lake.sql_one("SELECT count(*) AS n FROM clean.a")
+}
+
+#[test]
+fn the_report_tells_what_became_of_the_call() {
+    let lake = lake();
+    let report = ingest(&lake, &["a.jsonl", "--run", "0900"]).ok().json();
+    assert_eq!(report["format"], 1);
+    assert_eq!(report["dataset"], "clean/a");
+    assert_eq!(report["date"], "2026-11-30");
+    assert_eq!(report["outcome"], "committed");
+    assert_eq!(report["rows"], 2);
+    assert_eq!(report["rejected"], 0);
+    assert_eq!(report["schema_version"], 1);
+    assert_eq!(report["presence"]["t"]["absent"], 1, "{report}");
+    assert_eq!(report["presence"]["t"]["present"], 1, "{report}");
+    let path = report["files"][0]["path"].as_str().unwrap();
+    assert!(lake.lake().join(path).is_file(), "{path}");
+    let text = lake
+        .run(&["ingest", "clean/a", "b.jsonl", "--date", "2026-11-30"])
+        .ok();
+    insta::assert_snapshot!("ingest_text", text.snapshot());
+}
+
+#[test]
+fn the_same_input_twice_writes_nothing() {
+    let lake = lake();
+    ingest(&lake, &["a.jsonl"]).ok();
+    let before = lake.files();
+    let again = ingest(&lake, &["a.jsonl"]).ok().json();
+    assert_eq!(again["outcome"], "already_there");
+    assert_eq!(again["skipped"][0]["stored_by"], 1);
+    assert_eq!(before, lake.files());
+    let mixed = ingest(&lake, &["a.jsonl", "b.jsonl"]).ok().json();
+    assert_eq!(
+        (&mixed["rows"], &mixed["skipped"][0]["name"]),
+        (&1.into(), &"a.jsonl".into())
+    );
+    assert_eq!(count(&lake), "3");
+    let labelled = ingest(&lake, &["a.jsonl", "--batch", "0900"]).ok().json();
+    assert_eq!(labelled["inputs"][0]["repeat_of"], 1);
+    ingest(&lake, &["b.jsonl", "--batch", "0900"]).code(1);
+    assert_eq!(count(&lake), "5");
+    lake.assert_clean();
+}
+
+#[test]
+fn a_sealed_date_takes_nothing_without_late() {
+    let lake = lake();
+    ingest(&lake, &["a.jsonl", "--complete"]).ok();
+    let success = "clean/a/dt=2026-11-30/schema_version=1/_SUCCESS";
+    assert!(lake.files().contains_key(success));
+    let before = lake.files();
+    let refused = lake
+        .run(&["ingest", "clean/a", "b.jsonl", "--date", "2026-11-30"])
+        .code(1);
+    insta::assert_snapshot!("sealed", refused.snapshot());
+    assert_eq!(before, lake.files());
+    let late = ingest(&lake, &["b.jsonl", "--late"]).ok().json();
+    assert_eq!(late["complete"], false);
+    assert!(!lake.files().contains_key(success));
+    lake.run(&["seal", "clean/a", "--date", "2026-11-30"]).ok();
+    let again = lake
+        .run(&[
+            "seal",
+            "clean/a",
+            "--date",
+            "2026-11-30",
+            "--format",
+            "json",
+        ])
+        .ok()
+        .json();
+    assert_eq!(again["outcome"], "already_so");
+    assert!(lake.files().contains_key(success));
+    lake.run(&["reopen", "clean/a", "--date", "2026-11-30"])
+        .ok();
+    assert!(!lake.files().contains_key(success));
+    lake.run(&["seal", "clean/a", "--date", "2026-11-29"])
+        .code(1)
+        .says(&["nothing of 2026-11-29"]);
+    lake.assert_clean();
+}
+
+#[test]
+fn drift_is_refused_whole_and_the_next_version_is_offered() {
+    let lake = lake();
+    let before = lake.files();
+    let refused = lake
+        .run(&["ingest", "clean/a", "bad.jsonl", "--date", "2026-11-30"])
+        .code(1);
+    insta::assert_snapshot!("drift", refused.snapshot());
+    assert_eq!(before, lake.files(), "nothing was written");
+    let offered = lake.project().join("sources/a/schemas/a/v2.proposed.toml");
+    let text = std::fs::read_to_string(&offered).unwrap();
+    assert!(text.contains("name = \"new\""), "{text}");
+    lake.run(&["schema", "check"]).ok();
+    let json = ingest(&lake, &["bad.jsonl"]).code(1);
+    assert_eq!(json.json()["outcome"], "refused");
+    assert_eq!(
+        json.error()["details"].as_array().unwrap().len(),
+        2,
+        "{json}"
+    );
+    std::fs::rename(&offered, offered.with_file_name("v2.toml")).unwrap();
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    ingest(&lake, &["bad.jsonl"]).code(1);
+}
+
+#[test]
+fn rejects_are_kept_shown_and_tried_again() {
+    let lake = lake();
+    let run = ingest(&lake, &["bad.jsonl", "--on-mismatch", "quarantine"]).ok();
+    let report = run.json();
+    assert_eq!(
+        (&report["rows"], &report["rejected"]),
+        (&1.into(), &2.into()),
+        "{report}"
+    );
+    run.says(&["2 of 3 records", "lakebed rejects"]);
+    let rejects = lake.rejects("clean/a", "2026-11-30");
+    assert_eq!(rejects.len(), 2);
+    assert_eq!(
+        (&rejects[0]["line"], &rejects[0]["field"]),
+        (&2.into(), &"k".into())
+    );
+    assert_eq!(rejects[1]["path"], "$.new");
+    let text = lake
+        .run(&["rejects", "clean/a", "--date", "2026-11-30"])
+        .ok();
+    insta::assert_snapshot!("rejects", text.snapshot());
+
+    let commit = report["commit"].as_str().unwrap();
+    let wrong = lake.ingest("clean/a", &["--rejects-of", commit, "--date", "2026-11-29"]);
+    wrong.code(2).says(&["2026-11-30"]);
+    lake.schema(
+        "clean/a",
+        2,
+        &format!("base = 1\n{FIELDS}\n[[field]]\nid = 3\nname = \"new\"\ntype = \"int\"\n"),
+    );
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    let again = ingest(
+        &lake,
+        &["--rejects-of", commit, "--on-mismatch", "quarantine"],
+    )
+    .ok()
+    .json();
+    assert_eq!(again["calls"][0]["rows"], 1, "{again}");
+    assert_eq!(
+        lake.sql_one("SELECT count(*) AS n FROM clean.a WHERE new = 1"),
+        "1"
+    );
+    lake.assert_clean();
+}
+
+#[test]
+fn inputs_come_from_globs_and_standard_input() {
+    let lake = lake();
+    let report = ingest(&lake, &["[ab].jsonl"]).ok().json();
+    assert_eq!(report["rows"], 3);
+    assert_eq!(report["inputs"].as_array().unwrap().len(), 2);
+    let args = [
+        "ingest",
+        "clean/a",
+        "-",
+        "--date",
+        "2026-11-30",
+        "--format",
+        "json",
+    ];
+    let piped = lake.call(&args).stdin("{\"k\": 9}\n").run().ok().json();
+    assert_eq!(piped["rows"], 1);
+    let again = lake.call(&args).stdin("{\"k\": 9}\n").run().ok().json();
+    assert_eq!(again["outcome"], "already_there", "{again}");
+    ingest(&lake, &["none-*.jsonl"])
+        .code(2)
+        .says(&["none-*.jsonl"]);
+    ingest(&lake, &["nofile.jsonl"])
+        .code(2)
+        .says(&["nofile.jsonl"]);
+    assert_eq!(count(&lake), "4");
+}
+
+#[test]
+fn the_log_tells_who_did_what() {
+    let lake = lake();
+    let args = [
+        "ingest",
+        "clean/a",
+        "a.jsonl",
+        "--date",
+        "2026-11-30",
+        "--user",
+        "lin",
+        "--run",
+        "0900",
+    ];
+    lake.run(&args).ok();
+    lake.run(&[
+        "seal",
+        "clean/a",
+        "--date",
+        "2026-11-30",
+        "--note",
+        "checked by hand",
+    ])
+    .ok();
+    let log = lake
+        .run(&["log", "clean/a", "--format", "json"])
+        .ok()
+        .json();
+    let commits = log["commits"].as_array().unwrap();
+    assert_eq!(commits[0]["by"]["user"], "lin");
+    assert_eq!(commits[0]["by"]["run"], "0900");
+    assert_eq!(commits[1]["by"]["note"], "checked by hand");
+    assert_eq!(commits[1]["previous"], commits[0]["hash"]);
+    let text = lake.run(&["log", "clean/a"]).ok();
+    insta::assert_snapshot!("log", text.snapshot());
+}
+
+#[test]
+fn an_attempt_is_abandoned_once_and_a_committed_one_never() {
+    let lake = lake();
+    ingest(&lake, &["a.jsonl"]).ok();
+    let log = lake
+        .run(&["log", "clean/a", "--format", "json"])
+        .ok()
+        .json();
+    let attempt = log["commits"][0]["attempt"].as_str().unwrap();
+    lake.run(&["abandon", "clean/a", attempt])
+        .code(1)
+        .says(&["has committed"]);
+    lake.run(&["abandon", "clean/a", "never-seen"]).ok();
+    let again = lake
+        .run(&["abandon", "clean/a", "never-seen", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(again["outcome"], "already_so");
+    lake.assert_clean();
+}
+
+#[test]
+fn a_deleted_catalog_comes_back_the_same() {
+    let lake = lake();
+    ingest(&lake, &["a.jsonl"]).ok();
+    ingest(&lake, &["b.jsonl", "--complete"]).ok();
+    let partitions = lake.run(&["partitions", "--format", "json"]).ok().stdout;
+    for name in ["catalog.db", "catalog.db-wal", "catalog.db-shm"] {
+        drop(std::fs::remove_file(lake.project().join(name)));
+    }
+    assert_eq!(
+        count(&lake),
+        "3",
+        "a query lets a new catalog follow by itself"
+    );
+    assert_eq!(
+        partitions,
+        lake.run(&["partitions", "--format", "json"]).ok().stdout
+    );
+    lake.run(&["catalog", "rebuild", "--full"]).ok();
+    assert_eq!(
+        partitions,
+        lake.run(&["partitions", "--format", "json"]).ok().stdout
+    );
+    lake.run(&["catalog", "status"]).ok();
+}
+
+#[test]
+fn two_schema_versions_read_as_one_table() {
+    let lake = lake();
+    ingest(&lake, &["a.jsonl"]).ok();
+    lake.schema(
+        "clean/a",
+        2,
+        &format!("base = 1\n{FIELDS}\n[[field]]\nid = 3\nname = \"new\"\ntype = \"int\"\n"),
+    );
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    lake.file("c.jsonl", "{\"k\": 7, \"new\": 8}\n");
+    ingest(&lake, &["c.jsonl"]).ok();
+    let rows = lake.sql("SELECT schema_version AS v, count(*) AS n, count(new) AS new FROM clean.a GROUP BY schema_version ORDER BY v");
+    assert_eq!((&rows[0]["n"], &rows[0]["new"]), (&2.into(), &0.into()));
+    assert_eq!((&rows[1]["n"], &rows[1]["new"]), (&1.into(), &1.into()));
+    // An input keeps the version it was stored under.
+    ingest(&lake, &["a.jsonl"]).code(1).says(&["version"]);
+}

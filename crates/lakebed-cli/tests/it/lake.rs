@@ -62,6 +62,7 @@ impl TestLake {
     }
 
     /// An environment variable of every command that follows.
+    #[allow(dead_code, reason = "for tests that need one over several commands")]
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.to_owned(), value.to_owned());
         self

@@ -24,9 +24,7 @@ fn failed(e: ParquetError) -> Error {
                 .hint("cast the column to a type that Parquet has, such as VARCHAR or BIGINT")
                 .caused_by(e)
         }
-        other => {
-            Error::unavailable(format!("write the rows as Parquet: {other}")).caused_by(other)
-        }
+        other => Error::unavailable(format!("write the rows as Parquet: {other}")).caused_by(other),
     }
 }
 

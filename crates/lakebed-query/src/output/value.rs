@@ -137,12 +137,10 @@ fn scalar(array: &dyn Array, row: usize) -> Result<Option<Scalar>> {
         DataType::UInt16 => number!(array, row, UInt16Type),
         DataType::UInt32 => number!(array, row, UInt32Type),
         DataType::UInt64 => number!(array, row, UInt64Type),
-        DataType::Float16 => {
-            Scalar::float(float32(array.as_primitive::<Float16Type>().value(row).to_f32()))
-        }
-        DataType::Float32 => {
-            Scalar::float(float32(array.as_primitive::<Float32Type>().value(row)))
-        }
+        DataType::Float16 => Scalar::float(float32(
+            array.as_primitive::<Float16Type>().value(row).to_f32(),
+        )),
+        DataType::Float32 => Scalar::float(float32(array.as_primitive::<Float32Type>().value(row))),
         DataType::Float64 => Scalar::float(float(array.as_primitive::<Float64Type>().value(row))),
         DataType::Decimal32(..) => decimal!(array, row, Decimal32Type),
         DataType::Decimal64(..) => decimal!(array, row, Decimal64Type),
@@ -213,7 +211,9 @@ pub(super) fn push_json(out: &mut Vec<u8>, array: &dyn Array, row: usize) -> Res
         DataType::LargeListView(_) => push_items(out, &*array.as_list_view::<i64>().value(row)),
         DataType::Struct(_) => push_members(out, array.as_struct(), row),
         DataType::Map(..) => push_entries(out, array.as_map(), row),
-        other => Err(Error::internal(format!("write a value of type {other} as JSON"))),
+        other => Err(Error::internal(format!(
+            "write a value of type {other} as JSON"
+        ))),
     }
 }
 
@@ -289,8 +289,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BinaryArray, Decimal128Array, Float32Array, Float64Array, ListArray,
-        StringArray, TimestampMicrosecondArray,
+        ArrayRef, BinaryArray, Decimal128Array, Float32Array, Float64Array, ListArray, StringArray,
+        TimestampMicrosecondArray,
     };
     use lakebed::time::BusinessDate;
 
@@ -337,14 +337,18 @@ mod tests {
 
     #[test]
     fn numbers_lose_nothing() {
-        let floats = Float64Array::from(vec![0.1, 1e300, -0.0, f64::NAN, f64::NEG_INFINITY, 5e-324]);
+        let floats =
+            Float64Array::from(vec![0.1, 1e300, -0.0, f64::NAN, f64::NEG_INFINITY, 5e-324]);
         for (text, value) in json(Arc::new(floats.clone())).iter().zip(floats.values()) {
             match text.parse::<f64>() {
                 Ok(back) => assert_eq!(back.to_bits(), value.to_bits()),
                 Err(_) => assert!(!value.is_finite(), "{text}"),
             }
         }
-        assert_eq!(json(Arc::new(Float64Array::from(vec![f64::NAN]))), [r#""NaN""#]);
+        assert_eq!(
+            json(Arc::new(Float64Array::from(vec![f64::NAN]))),
+            [r#""NaN""#]
+        );
         assert_eq!(json(Arc::new(Float32Array::from(vec![0.1]))), ["0.1"]);
         let decimals = Decimal128Array::from(vec![Some(-5), None, Some(i128::MAX / 10)])
             .with_precision_and_scale(38, 2)

@@ -59,14 +59,16 @@ impl PhysicalExprAdapterFactory for ByFieldId {
                 None => missing(column.field.data_type())?,
                 Some(&i) => read_column(&physical, i, &column.with_ids)?,
             };
-            columns.insert(column.field.name().clone(), read);
+            columns.insert(column.scan_name.clone(), read);
         }
         Ok(Arc::new(FileAdapter { columns }))
     }
 }
 
 fn missing(data_type: &DataType) -> Result<Arc<dyn PhysicalExpr>> {
-    Ok(Arc::new(Literal::new(ScalarValue::try_new_null(data_type)?)))
+    Ok(Arc::new(Literal::new(ScalarValue::try_new_null(
+        data_type,
+    )?)))
 }
 
 fn read_column(

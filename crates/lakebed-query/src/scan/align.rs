@@ -6,9 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Fields};
 use arrow::error::ArrowError;
@@ -64,10 +62,7 @@ fn align_struct(array: &StructArray, members: &Fields) -> Result<StructArray, Ar
         .iter()
         .map(|member| match position(array.fields(), member) {
             Some(i) => align(array.column(i), member.data_type()),
-            None => Ok(new_null_array(
-                &plain_type(member.data_type()),
-                array.len(),
-            )),
+            None => Ok(new_null_array(&plain_type(member.data_type()), array.len())),
         })
         .collect::<Result<Vec<_>, _>>()?;
     let fields: Fields = members.iter().map(|m| plain(m)).collect();

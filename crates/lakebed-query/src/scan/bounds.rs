@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::ColumnStatistics;
 use datafusion::common::ScalarValue;
 use datafusion::common::stats::Precision;
-use datafusion::common::ColumnStatistics;
 use lakebed::catalog::{ColumnStats, FileRow, StatValue};
 use lakebed::spec::{EXTRA_FIELD_ID, FieldType};
 
@@ -54,9 +54,9 @@ fn scalar(value: &StatValue, stored_as: &FieldType, to: &DataType) -> Option<Sca
         (StatValue::Int(v), DataType::Date32) => {
             Some(ScalarValue::Date32(Some(i32::try_from(*v).ok()?)))
         }
-        (StatValue::Int(v), DataType::Timestamp(TimeUnit::Microsecond, zone)) => Some(
-            ScalarValue::TimestampMicrosecond(Some(*v), zone.clone()),
-        ),
+        (StatValue::Int(v), DataType::Timestamp(TimeUnit::Microsecond, zone)) => {
+            Some(ScalarValue::TimestampMicrosecond(Some(*v), zone.clone()))
+        }
         (StatValue::Decimal(v), DataType::Decimal128(precision, scale)) => {
             let FieldType::Decimal {
                 scale: from_scale, ..
@@ -208,7 +208,14 @@ mod tests {
             Some(ScalarValue::Decimal128(Some(125_000), 6, 4))
         );
         assert_eq!(scalar(&StatValue::Decimal(12_500), &stored, &to), None);
-        assert_eq!(scalar(&StatValue::Float(1.0), &FieldType::Float, &DataType::Float64), None);
+        assert_eq!(
+            scalar(
+                &StatValue::Float(1.0),
+                &FieldType::Float,
+                &DataType::Float64
+            ),
+            None
+        );
     }
 
     #[test]

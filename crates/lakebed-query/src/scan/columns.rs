@@ -39,6 +39,10 @@ pub(crate) struct FieldColumn {
     pub(crate) field: FieldRef,
     /// The same type with field ids at every depth.
     pub(crate) with_ids: FieldRef,
+    /// Its name within the scan. DataFusion brings a file's column to the text type of the scan's
+    /// column of that name before ids are looked at, so a name that some version gives to another
+    /// id is not used.
+    pub(crate) scan_name: String,
 }
 
 /// All columns of a table.
@@ -156,12 +160,22 @@ impl TableColumns {
             merge_fields(&mut merged, &declared, *version, &reserved);
         }
         merged.extend(extra);
+        let used: BTreeSet<(&str, u32)> = versions
+            .values()
+            .flat_map(|spec| spec.fields.iter().map(|f| (f.name.as_str(), f.id)))
+            .collect();
         let fields: Vec<FieldColumn> = merged
             .into_iter()
             .filter_map(|with_ids| {
+                let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());
+                let shared = used.iter().any(|(n, other)| *n == name && *other != id);
                 Some(FieldColumn {
-                    id: field_id(&with_ids)?,
+                    id,
                     field: plain(&with_ids),
+                    scan_name: match shared {
+                        true => format!("{name}#{id}"),
+                        false => name.to_owned(),
+                    },
                     with_ids,
                 })
             })
@@ -184,12 +198,12 @@ impl TableColumns {
         self.with_origin
     }
 
-    /// The columns that files hold, as SQL sees them.
-    pub(crate) fn file_schema(&self) -> SchemaRef {
+    /// The columns that files hold, by their names within the scan.
+    pub(crate) fn scan_schema(&self) -> SchemaRef {
         Arc::new(Schema::new(
             self.fields
                 .iter()
-                .map(|c| Arc::clone(&c.field))
+                .map(|c| Arc::new(c.field.as_ref().clone().with_name(&c.scan_name)))
                 .collect::<Fields>(),
         ))
     }

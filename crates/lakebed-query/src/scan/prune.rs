@@ -244,11 +244,7 @@ struct FilesToPrune<'a> {
 }
 
 impl FilesToPrune<'_> {
-    fn side(
-        &self,
-        column: &Column,
-        side: fn(&FileBounds) -> &Option<Bound>,
-    ) -> Option<ArrayRef> {
+    fn side(&self, column: &Column, side: fn(&FileBounds) -> &Option<Bound>) -> Option<ArrayRef> {
         if let Some(array) = constant_column(&column.name, self.dataset, self.files) {
             return Some(array);
         }

@@ -134,7 +134,10 @@ impl LakeReader {
         {
             let staged = stage_dir(attempt).join(path);
             read = self.store.read_range(&staged, range.start, length).await;
-            if read.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+            if read
+                .as_ref()
+                .is_err_and(|e| e.kind() == ErrorKind::NotFound)
+            {
                 // It may have been moved between the two looks.
                 read = self.store.read_range(path, range.start, length).await;
             }

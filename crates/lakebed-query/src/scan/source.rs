@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::physical_plan::{
-    FileGroup, FileOpener, FileScanConfig, FileSource,
-};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -177,17 +175,15 @@ impl FileSource for LakeSource {
         order: &[PhysicalSortExpr],
         eq_properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        Ok(
-            match self.inner.try_pushdown_sort(order, eq_properties)? {
-                SortOrderPushdownResult::Exact { inner } => SortOrderPushdownResult::Exact {
-                    inner: self.wrap(inner),
-                },
-                SortOrderPushdownResult::Inexact { inner } => SortOrderPushdownResult::Inexact {
-                    inner: self.wrap(inner),
-                },
-                SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
+        Ok(match self.inner.try_pushdown_sort(order, eq_properties)? {
+            SortOrderPushdownResult::Exact { inner } => SortOrderPushdownResult::Exact {
+                inner: self.wrap(inner),
             },
-        )
+            SortOrderPushdownResult::Inexact { inner } => SortOrderPushdownResult::Inexact {
+                inner: self.wrap(inner),
+            },
+            SortOrderPushdownResult::Unsupported => SortOrderPushdownResult::Unsupported,
+        })
     }
 
     fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {

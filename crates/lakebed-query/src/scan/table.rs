@@ -14,13 +14,15 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use lakebed::Error;
@@ -178,7 +180,11 @@ impl LakeTable {
             dataset: Some(self.dataset.clone()),
             ..PartitionFilter::default()
         };
-        let days = self.catalog.list_source_days(&all).await.map_err(external)?;
+        let days = self
+            .catalog
+            .list_source_days(&all)
+            .await
+            .map_err(external)?;
         Ok(days.iter().map(|d| d.file_count).sum())
     }
 
@@ -297,8 +303,19 @@ impl LakeTable {
         }
     }
 
+    /// The selected columns of the scan under the names SQL knows.
+    fn scan_projection(&self, selected: &[usize]) -> ProjectionExprs {
+        ProjectionExprs::new(selected.iter().map(|&i| {
+            let alias = self.columns.schema.field(i).name().clone();
+            let column = self.columns.field_at(i);
+            let name = column.map_or(&alias, |c| &c.scan_name);
+            let expr = Arc::new(Column::new(name, self.columns.scan_index(i)));
+            ProjectionExpr { expr, alias }
+        }))
+    }
+
     fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
-        let schema = TableSchema::builder(self.columns.file_schema())
+        let schema = TableSchema::builder(self.columns.scan_schema())
             .with_table_partition_cols(self.columns.constant_fields())
             .build();
         let options = TableParquetOptions {
@@ -372,12 +389,13 @@ impl TableProvider for LakeTable {
             .map(|f| self.planned_file(f))
             .collect::<Result<Vec<_>>>()?;
         let source = LakeSource::new(Arc::new(self.parquet_source(session)), planned);
-        let selected = selected.iter().map(|&i| self.columns.scan_index(i)).collect();
+        let source = source
+            .try_pushdown_projection(&self.scan_projection(selected))?
+            .ok_or_else(|| external(Error::internal("a scan takes no projection")))?;
         let workers = session.config_options().execution.target_partitions;
-        let config = FileScanConfigBuilder::new(files_url(), Arc::new(source))
+        let config = FileScanConfigBuilder::new(files_url(), source)
             .with_file_groups(group_files(files, workers))
             .with_statistics(statistics)
-            .with_projection_indices(Some(selected))?
             .with_limit(limit)
             .with_expr_adapter(Some(Arc::new(ByFieldId::new(Arc::clone(&self.columns)))))
             .build();

@@ -3,6 +3,8 @@
 //! CAT-1: applying records 1..n gives the same rows, whoever applies them, in one go or in many.
 //! CAT-2: a record is applied in one transaction, guarded by the (position, hash) before it.
 //! CAT-3: a catalog that is ahead of its log, or whose hash is not the log's, is refused, not mended.
+//! CAT-4: migrations are numbered, append-only and additive; a database of a newer line is refused.
+//! CAT-5: column statistics are those of the files that readers see, and of no others.
 //!
 //! The trait is what SQLite, PostgreSQL and MySQL do alike; `suite` is its one set of tests.
 
@@ -316,7 +318,7 @@ pub trait Catalog: Send + Sync + fmt::Debug {
     /// Replaces what is known of a source.
     async fn put_source(&self, source: &SourceRow) -> Result<()>;
 
-    /// Removes everything but the migrations, `partition_access` and the bound lake.
+    /// Removes everything, sources included, but the migrations, `partition_access` and the bound lake.
     async fn clear(&self) -> Result<()>;
 
     /// Partitions by (dataset, dt, schema_version, revision); datasets by their text.

@@ -172,7 +172,11 @@ fn read_all(
     };
     for (index, input) in shared.job.inputs.iter().enumerate() {
         let mut reader = ChunkReader::open(input, index, shared.job.read)?;
+        let mut done = 0;
         while let Some(chunk) = reader.next_chunk()? {
+            let now = reader.bytes_done();
+            shared.job.progress.advance(now.saturating_sub(done), 0, 0);
+            done = now;
             if shared.stopped.load(Ordering::SeqCst) {
                 return Ok(facts);
             }
@@ -242,7 +246,7 @@ fn decode_and_encode(
         let decoded = decoder.decode(chunk, name)?;
         let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
         job.progress
-            .advance(chunk_bytes(chunk) as u64, rows, rejected);
+            .advance(0, rows, rejected);
         if rejected > 0 && job.mismatch == Mismatch::Fail {
             shared.refused.store(true, Ordering::SeqCst);
         }

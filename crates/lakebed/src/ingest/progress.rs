@@ -6,7 +6,7 @@ pub trait Progress: Sync {
     fn begin(&self, total_bytes: Option<u64>) {
         drop(total_bytes);
     }
-    /// One more chunk was decoded: bytes of text, rows stored, records rejected.
+    /// Bytes that were read (as stored on disk), rows and rejects that were decoded since the last call.
     fn advance(&self, bytes: u64, rows: u64, rejected: u64) {
         drop((bytes, rows, rejected));
     }

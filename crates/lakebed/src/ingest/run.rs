@@ -259,7 +259,7 @@ impl<'a> Call<'a> {
         let inputs: Vec<InputSource> = planned.iter().map(|p| p.source.clone()).collect();
         let total = inputs
             .iter()
-            .map(InputSource::packed_bytes)
+            .map(InputSource::bytes_total)
             .sum::<Option<u64>>();
         let threads = request
             .threads

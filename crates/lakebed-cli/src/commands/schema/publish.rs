@@ -89,8 +89,7 @@ pub(crate) async fn publish_file(
             return Err(taken(dataset, &other, &diff).with("file", &file));
         }
     };
-    let known = catalog::sync_schemas(context.lake(), &*context.catalog(), dataset).await;
-    if let Err(error) = known {
+    if let Err(error) = follow(context, dataset).await {
         context.printer().warn(format!(
             "the catalog does not know the version yet: {error}"
         ));
@@ -100,6 +99,14 @@ pub(crate) async fn publish_file(
         hash: hash.to_string(),
         is_new,
     })
+}
+
+/// Lets the catalog know the dataset's log and versions.
+async fn follow(context: &Context<'_>, dataset: &DatasetRef) -> Result<()> {
+    let catalog = context.catalog();
+    // `sync` binds a new catalog to the lake, so it comes first.
+    catalog::sync(context.lake(), &*catalog, dataset).await?;
+    catalog::sync_schemas(context.lake(), &*catalog, dataset).await
 }
 
 /// The refusal of a number that other content has, with what differs.

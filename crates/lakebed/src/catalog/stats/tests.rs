@@ -105,6 +105,13 @@ fn zeros_stand_for_both_signs() {
         assert!(min == 0.0 && min.is_sign_negative());
         assert!(max == 0.0 && max.is_sign_positive());
     }
+    // Other writers leave a zero as they met it.
+    let (Some(StatValue::Float(min)), Some(StatValue::Float(max))) =
+        float_bounds(Some(0.0), Some(-0.0))
+    else {
+        panic!("no bounds");
+    };
+    assert!(min.is_sign_negative() && max.is_sign_positive());
     let s = stats_of(&[floats(&[f64::NEG_INFINITY, f64::INFINITY])]);
     assert_eq!(s.max, Some(StatValue::Float(f64::INFINITY)));
 }

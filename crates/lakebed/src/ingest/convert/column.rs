@@ -178,6 +178,21 @@ impl Lists {
     }
 }
 
+impl Lists {
+    fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+        let DataType::List(element) = data_type else {
+            return Err(foreign(data_type));
+        };
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        Ok(Arc::new(ListArray::try_new(
+            element.clone(),
+            OffsetBuffer::new(offsets.into()),
+            self.elements.finish_array(element.data_type())?,
+            self.nulls.finish(),
+        )?))
+    }
+}
+
 /// Maps from text.
 #[derive(Debug)]
 pub(crate) struct Maps {
@@ -197,6 +212,28 @@ impl Maps {
     }
 }
 
+impl Maps {
+    fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+        let DataType::Map(entries, sorted) = data_type else {
+            return Err(foreign(data_type));
+        };
+        let DataType::Struct(fields) = entries.data_type() else {
+            return Err(foreign(data_type));
+        };
+        let value = fields.get(1).ok_or_else(|| foreign(data_type))?;
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let keys: ArrayRef = Arc::new(self.keys.finish_text()?);
+        let values = self.values.finish_array(value.data_type())?;
+        Ok(Arc::new(MapArray::try_new(
+            entries.clone(),
+            OffsetBuffer::new(offsets.into()),
+            StructArray::try_new(fields.clone(), vec![keys, values], None)?,
+            self.nulls.finish(),
+            *sorted,
+        )?))
+    }
+}
+
 /// Structs; every child has as many rows as the struct.
 #[derive(Debug)]
 pub(crate) struct Structs {
@@ -208,6 +245,22 @@ impl Structs {
     /// Ends the struct whose children were pushed.
     pub(crate) fn end(&mut self) {
         self.nulls.append_non_null();
+    }
+}
+
+impl Structs {
+    fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+        let DataType::Struct(fields) = data_type else {
+            return Err(foreign(data_type));
+        };
+        let rows = self.nulls.len();
+        let mut children = Vec::with_capacity(fields.len());
+        for (child, field) in self.children.iter_mut().zip(fields) {
+            children.push(child.finish_array(field.data_type())?);
+        }
+        let nulls = self.nulls.finish();
+        let array = StructArray::try_new_with_length(fields.clone(), children, nulls, rows)?;
+        Ok(Arc::new(array))
     }
 }
 
@@ -399,59 +452,9 @@ impl Column {
                 let (offsets, data, nulls) = c.parts();
                 Arc::new(BinaryArray::try_new(offsets, data, nulls)?)
             }
-            Self::List(c) => {
-                let DataType::List(element) = data_type else {
-                    return Err(foreign(data_type));
-                };
-                let offsets = std::mem::replace(&mut c.offsets, vec![0]);
-                let elements = c.elements.finish_array(element.data_type())?;
-                Arc::new(ListArray::try_new(
-                    element.clone(),
-                    OffsetBuffer::new(offsets.into()),
-                    elements,
-                    c.nulls.finish(),
-                )?)
-            }
-            Self::Map(c) => {
-                let DataType::Map(entries, sorted) = data_type else {
-                    return Err(foreign(data_type));
-                };
-                let DataType::Struct(fields) = entries.data_type() else {
-                    return Err(foreign(data_type));
-                };
-                let value = fields.get(1).ok_or_else(|| foreign(data_type))?;
-                let offsets = std::mem::replace(&mut c.offsets, vec![0]);
-                let keys: ArrayRef = Arc::new(c.keys.finish_text()?);
-                let values = c.values.finish_array(value.data_type())?;
-                let pairs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
-                let offsets = OffsetBuffer::new(offsets.into());
-                let nulls = c.nulls.finish();
-                Arc::new(MapArray::try_new(
-                    entries.clone(),
-                    offsets,
-                    pairs,
-                    nulls,
-                    *sorted,
-                )?)
-            }
-            Self::Struct(c) => {
-                let DataType::Struct(fields) = data_type else {
-                    return Err(foreign(data_type));
-                };
-                let rows = c.nulls.len();
-                let finish = |(child, field): (&mut Self, &Arc<arrow_schema::Field>)| {
-                    child.finish_array(field.data_type())
-                };
-                let children: Result<Vec<_>, ArrowError> =
-                    c.children.iter_mut().zip(fields).map(finish).collect();
-                let nulls = c.nulls.finish();
-                Arc::new(StructArray::try_new_with_length(
-                    fields.clone(),
-                    children?,
-                    nulls,
-                    rows,
-                )?)
-            }
+            Self::List(c) => c.finish(data_type)?,
+            Self::Map(c) => c.finish(data_type)?,
+            Self::Struct(c) => c.finish(data_type)?,
         })
     }
 }

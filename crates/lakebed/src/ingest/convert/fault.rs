@@ -1,9 +1,11 @@
 //! Faults of records: stable codes, the reasons of a reject, and JSON paths in words.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use crate::ingest::chunk::CsvHeader;
 use crate::spec::{RejectReason, RejectRecord};
 
 /// Why a record, or a field of it, did not pass.
@@ -84,8 +86,8 @@ pub struct RejectDraft {
     pub form: &'static str,
     /// The record's text as it stood in the decoded input.
     pub raw: String,
-    /// For CSV: the header cells.
-    pub header: Vec<String>,
+    /// For CSV: the header of the file, shared by its rejects.
+    pub header: Option<Arc<CsvHeader>>,
 }
 
 impl RejectDraft {
@@ -106,7 +108,7 @@ impl RejectDraft {
             reasons: self.reasons,
             form: self.form.to_owned(),
             raw: self.raw,
-            header: self.header,
+            header: self.header.map_or_else(Vec::new, |h| h.names.clone()),
         }
     }
 }

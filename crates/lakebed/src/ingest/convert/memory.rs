@@ -21,7 +21,9 @@ pub(crate) struct Memory {
     pub(crate) next_slot: Vec<usize>,
     pub(crate) first_slot: Vec<usize>,
     pub(crate) zones: Vec<ZoneCache>,
+    /// Buffers of JSON texts and of typed numbers.
     pub(crate) text: String,
+    pub(crate) number: String,
 }
 
 impl Memory {
@@ -44,6 +46,7 @@ impl Memory {
             first_slot: vec![0; plan.sizes.objects],
             zones: vec![ZoneCache::default(); plan.sizes.zones],
             text: String::new(),
+            number: String::new(),
         })
     }
 

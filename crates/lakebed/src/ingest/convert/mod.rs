@@ -3,8 +3,9 @@
 //! | file | what |
 //! | --- | --- |
 //! | `plan` | a schema version compiled for conversion: which input member feeds which field |
-//! | `row` | the walk over one record: members, unknown fields, duplicate keys, missing fields |
-//! | `value`, `native` | one value into one column by the rule of its type |
+//! | `row` | the walk over one record and its members |
+//! | `value`, `container`, `native` | one value into one column by the rule of its type |
+//! | `refusal`, `trouble` | faults of the record with their places; unknown fields; reasons in words |
 //! | `number`, `money`, `moment`, `pattern`, `zone`, `token` | the grammars of values |
 //! | `column` | columns that can be cut back to an earlier row |
 //! | `memory` | what a worker keeps from chunk to chunk |
@@ -14,6 +15,7 @@
 //! What does not belong here: where records begin and end (`decode`), JSON syntax (`json`).
 
 mod column;
+mod container;
 mod drift;
 mod evidence;
 mod fault;
@@ -25,8 +27,10 @@ mod number;
 mod pattern;
 mod plan;
 mod presence;
+mod refusal;
 mod row;
 mod token;
+mod trouble;
 mod typed;
 mod value;
 mod zone;
@@ -36,8 +40,9 @@ pub use fault::{FaultCode, RejectDraft};
 pub use plan::Plan;
 pub use presence::{FieldPresence, Presence, PresenceCounts};
 
+pub(crate) use column::Column;
 pub(crate) use fault::{excerpt, push_member};
 pub(crate) use memory::Memory;
 pub(crate) use plan::Slot;
 pub(crate) use row::{Place, Row};
-pub(crate) use typed::{Members, write_members};
+pub(crate) use typed::{TypedRow, write_members};

@@ -43,6 +43,35 @@ pub(crate) fn day_number(year: u32, month: u32, day: u32) -> Option<i32> {
     i32::try_from(days).ok().map(|d| d - 719_468)
 }
 
+/// Year, month and day of a day number, whatever its year.
+pub(crate) fn calendar_day(day: i64) -> (i64, i64, i64) {
+    // Years begin in March, as in `day_number`; 146097 days are 400 years.
+    let shifted = day + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = (shifted_month + 2) % 12 + 1;
+    (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+/// `YYYY-MM-DD` of a day number.
+pub(crate) fn date_text(day: i64) -> String {
+    let (year, month, day) = calendar_day(day);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// `YYYY-MM-DDTHH:MM:SS.ffffff` of microseconds since 1970-01-01T00:00:00.
+pub(crate) fn wall_text(micros: i64) -> String {
+    let date = date_text(micros.div_euclid(MICROS_PER_DAY));
+    let of_day = micros.rem_euclid(MICROS_PER_DAY);
+    let (seconds, fraction) = (of_day / MICROS_PER_SECOND, of_day % MICROS_PER_SECOND);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{date}T{hour:02}:{minute:02}:{second:02}.{fraction:06}")
+}
+
 /// Whether the instant lies in the years 0001 to 9999 of UTC.
 #[inline]
 pub(crate) fn in_range(micros: i64) -> Result<i64, MomentTrouble> {
@@ -190,7 +219,7 @@ impl EpochUnit {
     }
 
     /// From a JSON number by its text: exactly integral, for seconds with a fraction.
-    pub(crate) fn from_number(self, text: &str) -> Result<i64, MomentTrouble> {
+    pub(crate) fn of_number(self, text: &str) -> Result<i64, MomentTrouble> {
         let trouble = |t| match t {
             NumberTrouble::Format => MomentTrouble::Format,
             NumberTrouble::Range => MomentTrouble::Range,
@@ -205,14 +234,14 @@ impl EpochUnit {
     }
 
     /// From a text of digits with an optional minus, for seconds with a fraction.
-    pub(crate) fn from_text(self, text: &str) -> Result<i64, MomentTrouble> {
+    pub(crate) fn of_text(self, text: &str) -> Result<i64, MomentTrouble> {
         match int_from_text(text) {
             Ok(units) => self.instant(units),
             Err(NumberTrouble::Range) => Err(MomentTrouble::Range),
             Err(NumberTrouble::Format | NumberTrouble::Precision) => {
                 let plain = !text.bytes().any(|b| matches!(b, b'e' | b'E'));
                 if self == Self::Seconds && plain && is_number(text) {
-                    return self.from_number(text);
+                    return self.of_number(text);
                 }
                 Err(MomentTrouble::Format)
             }
@@ -237,6 +266,8 @@ mod tests {
                 day_number(year, part(day.month()), part(day.day())),
                 Some(crate::time::days_since_epoch(day))
             );
+            let days = i64::from(crate::time::days_since_epoch(day));
+            assert_eq!(date_text(days), day.to_string());
             match day.checked_add(jiff::Span::new().days(13)) {
                 Ok(next) => day = next,
                 Err(_) => break,
@@ -300,41 +331,37 @@ mod tests {
     #[test]
     fn epochs_take_digits() {
         use EpochUnit::{Micros, Millis, Seconds};
-        assert_eq!(
-            Millis.from_number("1716163200123"),
-            Ok(1_716_163_200_123_000)
-        );
-        assert_eq!(Millis.from_number("-1"), Ok(-1000));
-        assert_eq!(Millis.from_number("1e3"), Ok(1_000_000));
-        assert_eq!(Millis.from_number("1.5"), Err(Precision));
-        assert_eq!(Millis.from_text("1716163200123"), Ok(1_716_163_200_123_000));
-        assert_eq!(Millis.from_text("1.5"), Err(Format));
-        assert_eq!(Millis.from_text("1.0"), Err(Format));
-        assert_eq!(Millis.from_text("soon"), Err(Format));
-        assert_eq!(
-            Seconds.from_text("1716163200.25"),
-            Ok(1_716_163_200_250_000)
-        );
-        assert_eq!(Seconds.from_text("1e3"), Err(Format));
-        assert_eq!(Seconds.from_number("0.0000001"), Err(Precision));
-        assert_eq!(Seconds.from_number("-0.5"), Ok(-500_000));
-        assert_eq!(Micros.from_number("7"), Ok(7));
-        assert_eq!(Seconds.from_number("253402300800"), Err(Range));
-        assert_eq!(Seconds.from_number("99999999999999999999"), Err(Range));
-        assert_eq!(Micros.from_text("99999999999999999999"), Err(Range));
+        assert_eq!(Millis.of_number("1716163200123"), Ok(1_716_163_200_123_000));
+        assert_eq!(Millis.of_number("-1"), Ok(-1000));
+        assert_eq!(Millis.of_number("1e3"), Ok(1_000_000));
+        assert_eq!(Millis.of_number("1.5"), Err(Precision));
+        assert_eq!(Millis.of_text("1716163200123"), Ok(1_716_163_200_123_000));
+        assert_eq!(Millis.of_text("1.5"), Err(Format));
+        assert_eq!(Millis.of_text("1.0"), Err(Format));
+        assert_eq!(Millis.of_text("soon"), Err(Format));
+        assert_eq!(Seconds.of_text("1716163200.25"), Ok(1_716_163_200_250_000));
+        assert_eq!(Seconds.of_text("1e3"), Err(Format));
+        assert_eq!(Seconds.of_number("0.0000001"), Err(Precision));
+        assert_eq!(Seconds.of_number("-0.5"), Ok(-500_000));
+        assert_eq!(Micros.of_number("7"), Ok(7));
+        assert_eq!(Seconds.of_number("253402300800"), Err(Range));
+        assert_eq!(Seconds.of_number("99999999999999999999"), Err(Range));
+        assert_eq!(Micros.of_text("99999999999999999999"), Err(Range));
     }
 
     proptest! {
         #[test]
         fn rfc3339_agrees_with_jiff(micros in -62_135_596_800_000_000_i64..253_402_300_800_000_000) {
-            let text = crate::time::Instant::from_micros(micros).to_string();
+            let text = format!("{}Z", wall_text(micros));
             prop_assert_eq!(rfc3339(&text), Ok(micros));
+            if let Ok(jiff) = text.parse::<jiff::Timestamp>() {
+                prop_assert_eq!(jiff.as_microsecond(), micros);
+            }
         }
 
         #[test]
         fn any_text_is_no_crash(text in "[0-9T:.Z+\\- 年]{0,32}") {
-            if let Ok(micros) = rfc3339(&text) {
-                let jiff: jiff::Timestamp = text.parse().unwrap();
+            if let (Ok(micros), Ok(jiff)) = (rfc3339(&text), text.parse::<jiff::Timestamp>()) {
                 prop_assert_eq!(jiff.as_microsecond(), micros);
             }
             prop_assert_eq!(date(&text).ok(), text.parse::<crate::time::BusinessDate>().ok().map(|d| d.days()));

@@ -1,16 +1,20 @@
 //! Values of typed inputs into columns: the same rules, by exact value.
 
+use std::ops::Range;
+
 use arrow_array::{Array, ArrayRef};
 
-use crate::ingest::convert::column::Column;
+use crate::ingest::convert::column::{Column, Lists, Maps, TooLarge};
+use crate::ingest::convert::container::container;
 use crate::ingest::convert::fault::{FaultCode, Step};
 use crate::ingest::convert::moment::{self, EpochUnit, MomentTrouble, in_range};
 use crate::ingest::convert::number::{NumberTrouble, scaled_from_float};
-use crate::ingest::convert::plan::{Kind, TimeFormat, ValuePlan};
+use crate::ingest::convert::plan::{Kind, ValuePlan};
 use crate::ingest::convert::presence::Presence;
-use crate::ingest::convert::row::{Got, Refusal, Row};
+use crate::ingest::convert::refusal::Refusal;
+use crate::ingest::convert::row::{Got, Row};
 use crate::ingest::convert::typed;
-use crate::ingest::convert::value::{TextOrigin, container, null, whole_day};
+use crate::ingest::convert::value::{TextOrigin, null, whole_day};
 use crate::ingest::json::find_duplicate;
 use crate::ingest::native::NativeValue;
 use crate::ingest::raw::Raw;
@@ -38,9 +42,9 @@ impl<'p> Row<'p> {
                     Got::Value(Presence::Present)
                 }
                 (Kind::Date(_), Column::Date(_)) => {
-                    self.moment_trouble(plan, &day.to_string(), MomentTrouble::Range)
+                    self.trouble(plan, &day.to_string(), MomentTrouble::Range.into())
                 }
-                _ => self.wrong_type(plan, &typed::date_text(*day), "a date"),
+                _ => self.wrong_type(plan, &moment::date_text(i64::from(*day)), "a date"),
             },
             NativeValue::Instant(micros) => match (&plan.kind, column) {
                 (Kind::Timestamp(_), Column::Timestamp(c)) => match in_range(*micros) {
@@ -48,13 +52,19 @@ impl<'p> Row<'p> {
                         c.push(micros);
                         Got::Value(Presence::Present)
                     }
-                    Err(t) => self.moment_trouble(plan, &micros.to_string(), t),
+                    Err(t) => self.trouble(plan, &micros.to_string(), t.into()),
                 },
-                _ => self.wrong_type(plan, &typed::wall_text(*micros), "a timestamp"),
+                _ => self.wrong_type(plan, &moment::wall_text(*micros), "a timestamp"),
             },
             NativeValue::WallTime(micros) => self.native_wall(plan, *micros, column),
             NativeValue::Nanos(nanos) => {
-                self.moment_trouble(plan, &nanos.to_string(), MomentTrouble::Precision)
+                let text = moment::wall_text(nanos.div_euclid(1000));
+                match plan.kind {
+                    Kind::Date(_) | Kind::Timestamp(_) => {
+                        self.trouble(plan, &text, MomentTrouble::Precision.into())
+                    }
+                    _ => self.wrong_type(plan, &text, "a timestamp"),
+                }
             }
             NativeValue::Bytes(bytes) => match (&plan.kind, column) {
                 (Kind::Bytes, Column::Bytes(c)) => match c.push(bytes) {
@@ -79,7 +89,7 @@ impl<'p> Row<'p> {
             if plan.nulls.has_text(text) {
                 return null(column, Presence::Sentinel);
             }
-            return self.json_cell(plan, text, column);
+            return self.json_cell(text, column);
         }
         self.text(plan, text, TextOrigin::Text, column)
     }
@@ -88,7 +98,7 @@ impl<'p> Row<'p> {
         let done = match (&plan.kind, &mut *column) {
             (Kind::Timestamp(timestamp), Column::Timestamp(c)) => {
                 if timestamp.zone.is_none() {
-                    let text = typed::wall_text(wall);
+                    let text = moment::wall_text(wall);
                     let why = "is a wall time, and the field has no `time_zone`";
                     let refusal = Refusal::new(FaultCode::Format, &text, why);
                     return self.invalid(&refusal.hint(
@@ -105,11 +115,11 @@ impl<'p> Row<'p> {
                 Ok(_) => Err(MomentTrouble::Range),
                 Err(trouble) => Err(trouble),
             },
-            _ => return self.wrong_type(plan, &typed::wall_text(wall), "a timestamp"),
+            _ => return self.wrong_type(plan, &moment::wall_text(wall), "a timestamp"),
         };
         match done {
             Ok(()) => Got::Value(Presence::Present),
-            Err(trouble) => self.moment_trouble(plan, &typed::wall_text(wall), trouble),
+            Err(trouble) => self.trouble(plan, &moment::wall_text(wall), trouble.into()),
         }
     }
 
@@ -144,11 +154,7 @@ impl<'p> Row<'p> {
                 Ok(())
             }
             (Kind::Timestamp(timestamp), Column::Timestamp(c)) => {
-                let unit = timestamp.formats.iter().find_map(|f| match f {
-                    TimeFormat::Epoch(unit) => Some(*unit),
-                    TimeFormat::Rfc3339 | TimeFormat::Pattern(_) => None,
-                });
-                let Some(unit) = unit else {
+                let Some(unit) = timestamp.epoch() else {
                     return self.wrong_type(plan, &text, "a number");
                 };
                 return match epoch_from_float(unit, x) {
@@ -156,14 +162,14 @@ impl<'p> Row<'p> {
                         c.push(micros);
                         Got::Value(Presence::Present)
                     }
-                    Err(trouble) => self.moment_trouble(plan, &text, trouble),
+                    Err(trouble) => self.trouble(plan, &text, trouble.into()),
                 };
             }
             _ => return self.wrong_type(plan, &text, "a number"),
         };
         match done {
             Ok(()) => Got::Value(Presence::Present),
-            Err(trouble) => self.number_trouble(plan, &text, trouble),
+            Err(trouble) => self.trouble(plan, &text, trouble.into()),
         }
     }
 
@@ -180,59 +186,58 @@ impl<'p> Row<'p> {
                 let Some((values, range)) = typed::elements(array, row) else {
                     return self.wrong_type(plan, "", "a struct or map");
                 };
-                let any = !range.is_empty();
-                let mut buffer = String::new();
-                for (index, at) in range.enumerate() {
-                    self.path.push(Step::Index(index));
-                    let raw = typed::raw(values, at, &mut buffer);
-                    self.value(element, &raw, &mut c.elements);
-                    self.path.pop();
-                }
-                if self.faults.len() == before {
-                    if let Err(e) = c.end() {
-                        return self.too_large(e);
-                    }
-                }
-                any
+                self.native_elements(element, values, range, c)
             }
             (Kind::Map(value), Column::Map(c)) => {
                 let Some((keys, values, range)) = typed::entries(array, row) else {
                     return self.wrong_type(plan, "", "a struct or list");
                 };
-                let any = !range.is_empty();
-                if let Err(e) = self.native_entries(value, (keys, values), range, c) {
-                    return self.too_large(e);
-                }
-                if self.faults.len() == before {
-                    if let Err(e) = c.end() {
-                        return self.too_large(e);
-                    }
-                }
-                any
+                self.native_entries(value, (keys, values), range, c)
             }
             (Kind::Struct(level), Column::Struct(c)) => {
-                let Some(members) = typed::members(array) else {
+                let Some(members) = typed::TypedRow::inside(array, row) else {
                     return self.wrong_type(plan, "", "a list or map");
                 };
-                self.typed_level(&members, row, level, &mut c.children, false);
+                self.typed_level(&members, level, &mut c.children, false);
                 c.end();
-                members.iter().next().is_some()
+                Ok(members.iter().next().is_some())
             }
             _ => return self.wrong_type(plan, "", "a nested value"),
         };
-        if self.faults.len() > before {
-            return Got::Invalid;
+        match any {
+            Err(e) => self.too_large(e),
+            Ok(_) if self.faults.len() > before => Got::Invalid,
+            Ok(any) => Got::Value(container(any)),
         }
-        Got::Value(container(any))
+    }
+
+    fn native_elements(
+        &mut self,
+        element: &'p ValuePlan,
+        values: &ArrayRef,
+        range: Range<usize>,
+        list: &mut Lists,
+    ) -> Result<bool, TooLarge> {
+        let any = !range.is_empty();
+        let mut buffer = String::new();
+        for (index, at) in range.enumerate() {
+            self.path.push(Step::Index(index));
+            let raw = typed::raw(values, at, &mut buffer);
+            self.value(element, &raw, &mut list.elements);
+            self.path.pop();
+        }
+        list.end()?;
+        Ok(any)
     }
 
     fn native_entries(
         &mut self,
         value: &'p ValuePlan,
         (keys, values): (&ArrayRef, &ArrayRef),
-        range: std::ops::Range<usize>,
-        map: &mut super::column::Maps,
-    ) -> Result<(), super::column::TooLarge> {
+        range: Range<usize>,
+        map: &mut Maps,
+    ) -> Result<bool, TooLarge> {
+        let any = !range.is_empty();
         let mut buffer = String::new();
         let mut names = Vec::with_capacity(range.len());
         for at in range {
@@ -248,7 +253,8 @@ impl<'p> Row<'p> {
             let name = name.to_owned();
             self.duplicate_key(&name, None);
         }
-        Ok(())
+        map.end()?;
+        Ok(any)
     }
 }
 

@@ -169,7 +169,50 @@ impl Digits {
 
 /// The unscaled value of a decimal, exact from the digits of a number text whose grammar was checked
 /// (leading zeros and exponents allowed).
+#[inline]
 pub(crate) fn scaled(text: &str, precision: u8, scale: u8) -> Result<i128, NumberTrouble> {
+    if let Some((negative, digits, fraction)) = short_decimal(text) {
+        let shift = usize::from(scale).checked_sub(fraction);
+        if let Some(power) = shift.and_then(|s| POWERS.get(s)) {
+            // 18 digits and the scale's 38 at most do not always fit; what does not takes the long way.
+            if let Some(value) = u128::from(digits).checked_mul(*power)
+                && value < POWERS[usize::from(precision).min(MAX_DIGITS)]
+            {
+                return signed(value, negative);
+            }
+        }
+    }
+    scaled_long(text, precision, scale)
+}
+
+/// Sign, digits and number of fraction digits of a plain number of at most 18 digits.
+#[inline]
+fn short_decimal(text: &str) -> Option<(bool, u64, usize)> {
+    let bytes = text.as_bytes();
+    let (negative, bytes) = match bytes {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, bytes),
+    };
+    if bytes.len() > SAFE_INT_DIGITS + 1 {
+        return None;
+    }
+    let mut digits = 0_u64;
+    let mut point = bytes.len();
+    for (i, b) in bytes.iter().enumerate() {
+        let digit = b.wrapping_sub(b'0');
+        if digit < 10 {
+            digits = digits * 10 + u64::from(digit);
+        } else if *b == b'.' {
+            point = i + 1;
+        } else {
+            return None;
+        }
+    }
+    Some((negative, digits, bytes.len() - point))
+}
+
+/// As [`scaled`], for any number of digits and any exponent.
+fn scaled_long(text: &str, precision: u8, scale: u8) -> Result<i128, NumberTrouble> {
     let bytes = text.as_bytes();
     let (negative, bytes) = match bytes {
         [b'-', rest @ ..] => (true, rest),
@@ -390,6 +433,16 @@ mod tests {
                 let power = u32::try_from(38 + exponent).unwrap();
                 prop_assert_eq!(v, i128::from(value) * 10_i128.pow(power));
             }
+        }
+
+        #[test]
+        fn the_short_way_and_the_long_way_agree(
+            text in "-?(0|[0-9]{1,20})(\\.[0-9]{1,12})?",
+            precision in 1_u8..=38,
+            scale in 0_u8..=38,
+        ) {
+            let scale = scale.min(precision);
+            prop_assert_eq!(scaled(&text, precision, scale), scaled_long(&text, precision, scale));
         }
 
         #[test]

@@ -212,6 +212,17 @@ pub(crate) struct TimestampPlan {
     pub(crate) zone: Option<ZonePlan>,
 }
 
+impl TimestampPlan {
+    /// The epoch form, where one is declared.
+    #[inline]
+    pub(crate) fn epoch(&self) -> Option<EpochUnit> {
+        self.formats.iter().find_map(|f| match f {
+            TimeFormat::Epoch(unit) => Some(*unit),
+            TimeFormat::Rfc3339 | TimeFormat::Pattern(_) => None,
+        })
+    }
+}
+
 /// The zone of texts without an offset.
 #[derive(Debug)]
 pub(crate) struct ZonePlan {

@@ -6,22 +6,15 @@
 use std::borrow::Cow;
 
 use crate::ingest::convert::column::Column;
-use crate::ingest::convert::drift::Evidence;
-use crate::ingest::convert::evidence::observe;
-use crate::ingest::convert::fault::{
-    FaultCode, Step, excerpt, push_json_string, push_member, push_pointer, write_general_path,
-    write_path, write_pointer,
-};
+use crate::ingest::convert::fault::{FaultCode, Step};
 use crate::ingest::convert::memory::Memory;
 use crate::ingest::convert::plan::{FieldPlan, Level, ObjectPlan, Plan, Slot};
 use crate::ingest::convert::presence::Presence;
+use crate::ingest::convert::refusal::{Fault, Note, Refusal};
 use crate::ingest::convert::typed;
-use crate::ingest::json::{
-    CompactTrouble, Key, Scanner, SyntaxError, Unescaped, compact_into, find_duplicate, unescaped,
-};
+use crate::ingest::json::{Scanner, SyntaxError, Unescaped, find_duplicate, unescaped};
 use crate::ingest::native::NativeValue;
 use crate::ingest::raw::Raw;
-use crate::spec::RejectReason;
 
 /// What became of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,36 +25,6 @@ pub(crate) enum Got {
     Null(Presence),
     /// It is at fault; what the column holds for it is to be cut off.
     Invalid,
-}
-
-/// One fault of the pending record.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) code: FaultCode,
-    pub(crate) reason: RejectReason,
-    /// The path without list indexes and map keys.
-    pub(crate) place: String,
-    pub(crate) sample: Option<String>,
-    pub(crate) hint: Option<&'static str>,
-}
-
-/// An unknown field of the pending record.
-#[derive(Debug)]
-pub(crate) struct Note {
-    pub(crate) field: String,
-    pub(crate) place: String,
-    pub(crate) sample: Option<String>,
-    pub(crate) evidence: Evidence,
-}
-
-/// A value's fault before it has its place.
-pub(crate) struct Refusal<'t> {
-    pub(crate) code: FaultCode,
-    /// The value's text, shown unless the field is personal; empty = none.
-    pub(crate) text: &'t str,
-    /// What goes on after the value, such as "is not an int".
-    pub(crate) why: &'t str,
-    pub(crate) hint: Option<&'static str>,
 }
 
 /// The pending record and all it needs.
@@ -79,8 +42,9 @@ pub(crate) struct Row<'p> {
     pub(crate) met: Unescaped,
     pub(crate) path: Vec<Step<'p>>,
     /// The top-level field whose value is being converted.
-    top: Option<&'p FieldPlan>,
-    personal: bool,
+    pub(crate) top: Option<&'p FieldPlan>,
+    /// Whether the present field is personal.
+    pub(crate) personal: bool,
 }
 
 impl<'p> Row<'p> {
@@ -193,11 +157,9 @@ impl<'p> Row<'p> {
             self.memory.seen_slots[slot.id] = stamp;
             self.slot(slot, &raw, &at, columns);
         }
-        if unknown.len() > 1 {
-            if let Some(name) = find_duplicate(&mut unknown) {
-                let name = name.to_owned();
-                self.duplicate_key(&name, None);
-            }
+        if let Some(name) = find_duplicate(&mut unknown) {
+            let name = name.to_owned();
+            self.duplicate_key(&name, None);
         }
         Ok(!first)
     }
@@ -223,8 +185,8 @@ impl<'p> Row<'p> {
                 self.memory.kinds[*target] = kind;
             }
         }
-        if let Some(below) = &slot.below {
-            self.below(slot, below, raw, at, columns);
+        if slot.below.is_some() {
+            self.below(slot, raw, at, columns);
         }
         if at.is_top {
             self.top = None;
@@ -250,14 +212,10 @@ impl<'p> Row<'p> {
     }
 
     /// What pointers read inside the value of `slot`.
-    fn below(
-        &mut self,
-        slot: &'p Slot,
-        below: &'p ObjectPlan,
-        raw: &Raw<'_>,
-        at: &Place<'p>,
-        columns: &mut [Column],
-    ) {
+    fn below(&mut self, slot: &'p Slot, raw: &Raw<'_>, at: &Place<'p>, columns: &mut [Column]) {
+        let Some(below) = &slot.below else {
+            return;
+        };
         let at = Place {
             level: at.level,
             stamp: at.stamp,
@@ -265,7 +223,7 @@ impl<'p> Row<'p> {
             strict: slot.targets.is_empty(),
         };
         match raw {
-            Raw::Absent | Raw::Null => {}
+            Raw::Absent | Raw::Null | Raw::Cell { text: "", .. } => {}
             Raw::Object(text) => {
                 let mut scanner = Scanner::new(text);
                 // The text was checked; were it wrong, the record would be at fault, not half read.
@@ -275,13 +233,12 @@ impl<'p> Row<'p> {
             }
             Raw::Array(text) => self.below_array(below, text, &at, columns),
             Raw::Native(NativeValue::Nested { array, row }) => {
-                if let Some(members) = typed::members(array) {
-                    self.typed_members(&members, *row, below, &at, columns);
+                if let Some(members) = typed::TypedRow::inside(array, *row) {
+                    self.typed_members(&members, below, &at, columns);
                 } else {
                     self.unknown_here(raw, at.strict);
                 }
             }
-            Raw::Cell { text, .. } if text.is_empty() => {}
             Raw::Bool(_)
             | Raw::Number(_)
             | Raw::NonFinite(_)
@@ -332,8 +289,7 @@ impl<'p> Row<'p> {
     /// The columns of a typed record or struct.
     pub(crate) fn typed_level(
         &mut self,
-        members: &typed::Members<'_>,
-        row: usize,
+        members: &typed::TypedRow<'_>,
         level: &'p Level,
         columns: &mut [Column],
         is_top: bool,
@@ -345,14 +301,13 @@ impl<'p> Row<'p> {
             is_top,
             strict: true,
         };
-        self.typed_members(members, row, &level.input, &at, columns);
+        self.typed_members(members, &level.input, &at, columns);
         self.fill_absent(level, stamp, columns, is_top);
     }
 
     fn typed_members(
         &mut self,
-        members: &typed::Members<'_>,
-        row: usize,
+        members: &typed::TypedRow<'_>,
         object: &'p ObjectPlan,
         at: &Place<'p>,
         columns: &mut [Column],
@@ -360,9 +315,9 @@ impl<'p> Row<'p> {
         let stamp = self.memory.next_stamp();
         let mut likely = self.memory.first_slot[object.id];
         let mut previous = None;
-        let mut buffer = String::new();
+        let mut buffer = std::mem::take(&mut self.memory.number);
         for (name, array) in members.iter() {
-            let raw = typed::raw(array, row, &mut buffer);
+            let raw = typed::raw(array, members.row, &mut buffer);
             let Some(position) = object.find(name, likely) else {
                 if at.strict && raw != Raw::Null {
                     self.unknown(name, &raw, at.is_top && self.path.is_empty());
@@ -385,6 +340,7 @@ impl<'p> Row<'p> {
             self.memory.seen_slots[slot.id] = stamp;
             self.slot(slot, &raw, at, columns);
         }
+        self.memory.number = buffer;
     }
 
     /// NULL for every field of the level that was not met.
@@ -420,155 +376,6 @@ impl<'p> Row<'p> {
             }
         }
     }
-
-    #[cold]
-    fn missing(&mut self, field: &FieldPlan) {
-        let why = format!("the required field `{}` has no value", field.name);
-        self.refuse(&Refusal::new(FaultCode::Missing, "", &why));
-    }
-
-    #[cold]
-    fn duplicate(&mut self, name: &str, slot: &'p Slot, at: &Place<'p>) {
-        let field = slot.targets.first().map(|t| &at.level.fields[*t]);
-        if at.is_top {
-            for target in &slot.targets {
-                self.memory.kinds[*target] = Presence::Invalid;
-            }
-        }
-        self.duplicate_key(name, field.filter(|_| at.is_top));
-    }
-
-    #[cold]
-    pub(crate) fn duplicate_key(&mut self, name: &str, field: Option<&'p FieldPlan>) {
-        let why = format!("the key `{name}` stands twice in one object");
-        let known = field.or(self.top).map(|f| f.name.clone());
-        let (mut path, mut place) = (String::new(), String::new());
-        write_path(&mut path, &self.path);
-        write_general_path(&mut place, &self.path);
-        push_member(&mut path, name);
-        push_member(&mut place, name);
-        self.faults.push(Fault {
-            code: FaultCode::DuplicateKey,
-            reason: RejectReason {
-                field: known.unwrap_or_else(|| name.to_owned()),
-                path,
-                code: FaultCode::DuplicateKey.as_str().to_owned(),
-                reason: why,
-            },
-            place,
-            sample: None,
-            hint: Some(
-                "the record has two values for one thing; correct the crawler that wrote it",
-            ),
-        });
-    }
-
-    #[cold]
-    fn unknown_json(&mut self, key: Key<'_>, raw: &Raw<'_>, is_top: bool) {
-        let name = unescaped(key.body, key.escaped);
-        let is_top = is_top && self.path.is_empty();
-        self.unknown(&name, raw, is_top);
-    }
-
-    /// A member that the schema does not know, at the present path.
-    #[cold]
-    pub(crate) fn unknown(&mut self, name: &str, raw: &Raw<'_>, is_top: bool) {
-        let mut pointer = String::new();
-        write_pointer(&mut pointer, &self.path);
-        push_pointer(&mut pointer, name);
-        // A top-level name that looks like a pointer is written as one, so that no two can meet.
-        let field = if is_top && !name.starts_with('/') {
-            name.to_owned()
-        } else {
-            pointer
-        };
-        let mut place = String::new();
-        write_general_path(&mut place, &self.path);
-        push_member(&mut place, name);
-        let mut text = String::new();
-        let trouble = write_compact(raw, &mut text).err();
-        if self.keep_unknown {
-            push_json_string(&mut self.extra, &field);
-            self.extra.push(':');
-            self.extra.push_str(&text);
-            self.extra.push(',');
-        } else {
-            let mut path = String::new();
-            write_path(&mut path, &self.path);
-            push_member(&mut path, name);
-            self.faults.push(Fault {
-                code: FaultCode::UnknownField,
-                reason: RejectReason {
-                    field: field.clone(),
-                    path,
-                    code: FaultCode::UnknownField.as_str().to_owned(),
-                    reason: format!("the schema has no field for `{name}`"),
-                },
-                place: place.clone(),
-                sample: None,
-                hint: None,
-            });
-        }
-        if let Some(trouble) = trouble {
-            self.refuse_inside(&trouble);
-        }
-        let mut evidence = Evidence::default();
-        observe(&mut evidence, raw);
-        let sample = (!self.personal).then(|| excerpt(&text));
-        self.notes.push(Note {
-            field,
-            place,
-            sample,
-            evidence,
-        });
-    }
-
-    /// A fault inside a value that is kept as JSON text.
-    #[cold]
-    pub(crate) fn refuse_inside(&mut self, trouble: &CompactTrouble) {
-        match trouble {
-            CompactTrouble::Syntax(e) => {
-                let why = format!("the value is not JSON: {e}");
-                self.refuse(&Refusal::new(FaultCode::Syntax, "", &why));
-            }
-            CompactTrouble::Duplicate(key) => self.duplicate_key(&key.clone(), None),
-            CompactTrouble::NonFinite(_) => {
-                let why = "a NaN or infinity stands inside a value that is kept as JSON";
-                self.refuse(&Refusal::new(FaultCode::Nan, "", why));
-            }
-        }
-    }
-
-    /// Notes a fault at the present path.
-    #[cold]
-    pub(crate) fn refuse(&mut self, refusal: &Refusal<'_>) {
-        let (mut path, mut place) = (String::new(), String::new());
-        write_path(&mut path, &self.path);
-        write_general_path(&mut place, &self.path);
-        let field = match (self.top, self.path.first()) {
-            (Some(field), _) => field.name.clone(),
-            (None, Some(Step::Member(name))) => (*name).to_owned(),
-            (None, _) => String::new(),
-        };
-        let shown = !refusal.text.is_empty() && !self.personal;
-        let reason = match (refusal.text.is_empty(), shown) {
-            (true, _) => refusal.why.to_owned(),
-            (false, true) => format!("`{}` {}", excerpt(refusal.text), refusal.why),
-            (false, false) => format!("the value {}", refusal.why),
-        };
-        self.faults.push(Fault {
-            code: refusal.code,
-            reason: RejectReason {
-                field,
-                path,
-                code: refusal.code.as_str().to_owned(),
-                reason,
-            },
-            place,
-            sample: shown.then(|| excerpt(refusal.text)),
-            hint: refusal.hint,
-        });
-    }
 }
 
 /// Where members are being read.
@@ -580,54 +387,4 @@ pub(crate) struct Place<'p> {
     pub(crate) is_top: bool,
     /// Whether members that nobody reads are unknown fields here.
     pub(crate) strict: bool,
-}
-
-impl<'t> Refusal<'t> {
-    pub(crate) fn new(code: FaultCode, text: &'t str, why: &'t str) -> Self {
-        Self {
-            code,
-            text,
-            why,
-            hint: None,
-        }
-    }
-
-    pub(crate) fn hint(mut self, hint: &'static str) -> Self {
-        self.hint = Some(hint);
-        self
-    }
-}
-
-/// The value as minimal JSON text.
-pub(crate) fn write_compact(raw: &Raw<'_>, out: &mut String) -> Result<(), CompactTrouble> {
-    match raw {
-        Raw::Absent | Raw::Null => out.push_str("null"),
-        Raw::Bool(true) => out.push_str("true"),
-        Raw::Bool(false) => out.push_str("false"),
-        Raw::Number(text) => out.push_str(text),
-        Raw::NonFinite(n) => {
-            out.push_str("null");
-            return Err(CompactTrouble::NonFinite(*n));
-        }
-        Raw::String { body, .. } => {
-            out.push('"');
-            out.push_str(body);
-            out.push('"');
-        }
-        Raw::Object(text) | Raw::Array(text) => {
-            let start = out.len();
-            if let Err(trouble) = compact_into(text, out) {
-                out.truncate(start);
-                out.push_str("null");
-                return Err(trouble);
-            }
-        }
-        Raw::Cell { text, .. } => push_json_string(out, text),
-        Raw::Native(value) => {
-            if let Some(n) = typed::write_value(out, value) {
-                return Err(CompactTrouble::NonFinite(n));
-            }
-        }
-    }
-    Ok(())
 }

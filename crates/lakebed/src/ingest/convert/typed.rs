@@ -15,24 +15,36 @@ use arrow_schema::{DataType, Fields, TimeUnit};
 use base64::Engine as _;
 
 use crate::ingest::convert::fault::push_json_string;
+use crate::ingest::convert::moment::{date_text, wall_text};
 use crate::ingest::native::NativeValue;
 use crate::ingest::raw::{NonFinite, Raw};
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
-
-/// Named arrays of one length: a batch, or the children of a struct.
-pub(crate) struct Members<'a> {
+/// A row of named arrays of one length: of a batch, or of the children of a struct.
+#[derive(Clone, Copy)]
+pub(crate) struct TypedRow<'a> {
     fields: &'a Fields,
     arrays: &'a [ArrayRef],
+    pub(crate) row: usize,
 }
 
-impl<'a> Members<'a> {
-    /// The columns of a batch.
-    pub(crate) fn of_batch(batch: &'a RecordBatch) -> Self {
+impl<'a> TypedRow<'a> {
+    /// Row `row` of a batch.
+    pub(crate) fn of_batch(batch: &'a RecordBatch, row: usize) -> Self {
         Self {
             fields: batch.schema_ref().fields(),
             arrays: batch.columns(),
+            row,
         }
+    }
+
+    /// Row `row` of the children, where the array is a struct.
+    pub(crate) fn inside(array: &'a ArrayRef, row: usize) -> Option<Self> {
+        let array = array.as_struct_opt()?;
+        Some(Self {
+            fields: array.fields(),
+            arrays: array.columns(),
+            row,
+        })
     }
 
     /// Names and arrays in order.
@@ -42,15 +54,6 @@ impl<'a> Members<'a> {
             .map(|f| f.name().as_str())
             .zip(self.arrays)
     }
-}
-
-/// The children, where the array is a struct.
-pub(crate) fn members(array: &ArrayRef) -> Option<Members<'_>> {
-    let array = array.as_struct_opt()?;
-    Some(Members {
-        fields: array.fields(),
-        arrays: array.columns(),
-    })
 }
 
 fn span(start: usize, len: usize) -> Range<usize> {
@@ -157,55 +160,39 @@ pub(crate) fn raw<'a>(array: &'a ArrayRef, row: usize, buffer: &'a mut String) -
 }
 
 fn find_raw<'a>(array: &'a ArrayRef, row: usize, buffer: &'a mut String) -> Option<Raw<'a>> {
-    macro_rules! value {
-        ($type:ty) => {
-            array.as_primitive_opt::<$type>()?.value(row)
-        };
-    }
     let native = |value: NativeValue<'a>| Some(Raw::Native(value));
     match array.data_type() {
         DataType::Null => Some(Raw::Null),
         DataType::Boolean => Some(Raw::Bool(array.as_boolean_opt()?.value(row))),
-        DataType::Int8 => Some(number(value!(Int8Type), buffer)),
-        DataType::Int16 => Some(number(value!(Int16Type), buffer)),
-        DataType::Int32 => Some(number(value!(Int32Type), buffer)),
-        DataType::Int64 => Some(number(value!(Int64Type), buffer)),
-        DataType::UInt8 => Some(number(value!(UInt8Type), buffer)),
-        DataType::UInt16 => Some(number(value!(UInt16Type), buffer)),
-        DataType::UInt32 => Some(number(value!(UInt32Type), buffer)),
-        DataType::UInt64 => Some(number(value!(UInt64Type), buffer)),
-        DataType::Float16 => Some(float(value!(Float16Type).to_f64())),
-        DataType::Float32 => Some(float(f64::from(value!(Float32Type)))),
-        DataType::Float64 => Some(float(value!(Float64Type))),
-        DataType::Decimal32(_, _) => {
-            let array = array.as_primitive_opt::<Decimal32Type>()?;
-            Some(number(array.value_as_string(row), buffer))
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64
+        | DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Decimal32(_, _)
+        | DataType::Decimal64(_, _)
+        | DataType::Decimal128(_, _)
+        | DataType::Decimal256(_, _) => find_number(array, row, buffer),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            native(NativeValue::Text(find_text(array, row)?))
         }
-        DataType::Decimal64(_, _) => {
-            let array = array.as_primitive_opt::<Decimal64Type>()?;
-            Some(number(array.value_as_string(row), buffer))
-        }
-        DataType::Decimal128(_, _) => {
-            let array = array.as_primitive_opt::<Decimal128Type>()?;
-            Some(number(array.value_as_string(row), buffer))
-        }
-        DataType::Decimal256(_, _) => {
-            let array = array.as_primitive_opt::<Decimal256Type>()?;
-            Some(number(array.value_as_string(row), buffer))
-        }
-        DataType::Utf8 => native(NativeValue::Text(array.as_string_opt::<i32>()?.value(row))),
-        DataType::LargeUtf8 => native(NativeValue::Text(array.as_string_opt::<i64>()?.value(row))),
-        DataType::Utf8View => native(NativeValue::Text(array.as_string_view_opt()?.value(row))),
-        DataType::Binary => native(NativeValue::Bytes(array.as_binary_opt::<i32>()?.value(row))),
-        DataType::LargeBinary => {
-            native(NativeValue::Bytes(array.as_binary_opt::<i64>()?.value(row)))
-        }
-        DataType::BinaryView => native(NativeValue::Bytes(array.as_binary_view_opt()?.value(row))),
-        DataType::FixedSizeBinary(_) => native(NativeValue::Bytes(
-            array.as_fixed_size_binary_opt()?.value(row),
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => native(NativeValue::Bytes(find_bytes(array, row)?)),
+        DataType::Date32 => native(NativeValue::Date(
+            array.as_primitive_opt::<Date32Type>()?.value(row),
         )),
-        DataType::Date32 => native(NativeValue::Date(value!(Date32Type))),
-        DataType::Date64 => native(NativeValue::WallTime(value!(Date64Type).checked_mul(1000)?)),
+        DataType::Date64 => {
+            let millis = array.as_primitive_opt::<Date64Type>()?.value(row);
+            native(NativeValue::WallTime(millis.checked_mul(1000)?))
+        }
         DataType::Timestamp(unit, zone) => native(timestamp(array, row, *unit, zone.is_some())?),
         DataType::Dictionary(_, _) => {
             let dictionary = array.as_any_dictionary_opt()?;
@@ -230,6 +217,59 @@ fn find_raw<'a>(array: &'a ArrayRef, row: usize, buffer: &'a mut String) -> Opti
         | DataType::Union(_, _)
         | DataType::RunEndEncoded(_, _) => None,
     }
+}
+
+fn find_number<'a>(array: &ArrayRef, row: usize, buffer: &'a mut String) -> Option<Raw<'a>> {
+    macro_rules! value {
+        ($type:ty) => {
+            array.as_primitive_opt::<$type>()?.value(row)
+        };
+    }
+    macro_rules! decimal {
+        ($type:ty) => {
+            number(
+                array.as_primitive_opt::<$type>()?.value_as_string(row),
+                buffer,
+            )
+        };
+    }
+    Some(match array.data_type() {
+        DataType::Int8 => number(value!(Int8Type), buffer),
+        DataType::Int16 => number(value!(Int16Type), buffer),
+        DataType::Int32 => number(value!(Int32Type), buffer),
+        DataType::Int64 => number(value!(Int64Type), buffer),
+        DataType::UInt8 => number(value!(UInt8Type), buffer),
+        DataType::UInt16 => number(value!(UInt16Type), buffer),
+        DataType::UInt32 => number(value!(UInt32Type), buffer),
+        DataType::UInt64 => number(value!(UInt64Type), buffer),
+        DataType::Float16 => float(value!(Float16Type).to_f64()),
+        DataType::Float32 => float(f64::from(value!(Float32Type))),
+        DataType::Float64 => float(value!(Float64Type)),
+        DataType::Decimal32(_, _) => decimal!(Decimal32Type),
+        DataType::Decimal64(_, _) => decimal!(Decimal64Type),
+        DataType::Decimal128(_, _) => decimal!(Decimal128Type),
+        DataType::Decimal256(_, _) => decimal!(Decimal256Type),
+        _ => return None,
+    })
+}
+
+fn find_text(array: &ArrayRef, row: usize) -> Option<&str> {
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string_opt::<i32>()?.value(row),
+        DataType::LargeUtf8 => array.as_string_opt::<i64>()?.value(row),
+        DataType::Utf8View => array.as_string_view_opt()?.value(row),
+        _ => return None,
+    })
+}
+
+fn find_bytes(array: &ArrayRef, row: usize) -> Option<&[u8]> {
+    Some(match array.data_type() {
+        DataType::Binary => array.as_binary_opt::<i32>()?.value(row),
+        DataType::LargeBinary => array.as_binary_opt::<i64>()?.value(row),
+        DataType::BinaryView => array.as_binary_view_opt()?.value(row),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary_opt()?.value(row),
+        _ => return None,
+    })
 }
 
 fn timestamp<'a>(
@@ -267,19 +307,6 @@ fn timestamp<'a>(
     })
 }
 
-/// A date as `YYYY-MM-DD`.
-pub(crate) fn date_text(day: i32) -> String {
-    let instant = crate::time::Instant::from_micros(i64::from(day) * MICROS_PER_DAY);
-    let text = instant.to_string();
-    text.split('T').next().unwrap_or_default().to_owned()
-}
-
-/// A wall time as RFC 3339 without an offset.
-pub(crate) fn wall_text(micros: i64) -> String {
-    let text = crate::time::Instant::from_micros(micros).to_string();
-    text.trim_end_matches('Z').to_owned()
-}
-
 /// A float so that it reads back as itself.
 pub(crate) fn float_text(value: f64) -> String {
     format!("{value:?}")
@@ -314,9 +341,9 @@ pub(crate) fn write_json(out: &mut String, array: &ArrayRef, row: usize) -> Opti
 /// Appends a value as JSON text: dates and instants as texts, bytes in base64.
 pub(crate) fn write_value(out: &mut String, value: &NativeValue<'_>) -> Option<NonFinite> {
     match value {
-        NativeValue::Date(day) => push_json_string(out, &date_text(*day)),
+        NativeValue::Date(day) => push_json_string(out, &date_text(i64::from(*day))),
         NativeValue::Instant(micros) => {
-            push_json_string(out, &crate::time::Instant::from_micros(*micros).to_string());
+            push_json_string(out, &format!("{}Z", wall_text(*micros)));
         }
         NativeValue::WallTime(micros) => push_json_string(out, &wall_text(*micros)),
         NativeValue::Nanos(nanos) => {
@@ -359,8 +386,8 @@ fn write_nested(out: &mut String, array: &ArrayRef, row: usize) -> Option<NonFin
             met = write_json(out, values, at).or(met);
         }
         out.push('}');
-    } else if let Some(members) = members(array) {
-        return write_members(out, &members, row);
+    } else if let Some(members) = TypedRow::inside(array, row) {
+        return write_members(out, &members);
     } else {
         out.push_str("null");
     }
@@ -368,11 +395,7 @@ fn write_nested(out: &mut String, array: &ArrayRef, row: usize) -> Option<NonFin
 }
 
 /// Appends row `row` of a batch or struct as a JSON object.
-pub(crate) fn write_members(
-    out: &mut String,
-    members: &Members<'_>,
-    row: usize,
-) -> Option<NonFinite> {
+pub(crate) fn write_members(out: &mut String, members: &TypedRow<'_>) -> Option<NonFinite> {
     let mut met = None;
     out.push('{');
     for (i, (name, array)) in members.iter().enumerate() {
@@ -381,7 +404,7 @@ pub(crate) fn write_members(
         }
         push_json_string(out, name);
         out.push(':');
-        met = write_json(out, array, row).or(met);
+        met = write_json(out, array, members.row).or(met);
     }
     out.push('}');
     met

@@ -1,9 +1,10 @@
 //! One value into one column, by the rule of its type. Lossless, or a fault.
 
+use arrow_buffer::ArrowNativeType;
 use base64::Engine as _;
 
-use crate::ingest::convert::column::{Column, Texts, TooLarge};
-use crate::ingest::convert::fault::{FaultCode, Step};
+use crate::ingest::convert::column::{Bools, Column, Texts, Values};
+use crate::ingest::convert::fault::FaultCode;
 use crate::ingest::convert::moment::{
     self, MICROS_PER_DAY, MICROS_PER_SECOND, MomentTrouble, in_range,
 };
@@ -13,8 +14,11 @@ use crate::ingest::convert::number::{
 use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::plan::{DecimalPlan, Kind, TimeFormat, TimestampPlan, ValuePlan};
 use crate::ingest::convert::presence::Presence;
-use crate::ingest::convert::row::{Got, Refusal, Row, write_compact};
-use crate::ingest::json::{Scanner, compact_into, find_duplicate, unescape_into, unescaped};
+use crate::ingest::convert::refusal::{Refusal, write_compact};
+use crate::ingest::convert::row::{Got, Row};
+use crate::ingest::convert::token::Tokens;
+use crate::ingest::convert::trouble::{NAN_HINT, Trouble};
+use crate::ingest::json::{Scanner, compact_into, unescape_into, unescaped};
 use crate::ingest::raw::{NonFinite, Raw};
 
 /// Where a text came from.
@@ -48,33 +52,6 @@ fn json_presence(text: &str) -> Presence {
     }
 }
 
-/// The type in words, for reasons.
-fn article(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Text { .. } => "a string",
-        Kind::Int => "an int",
-        Kind::Float => "a float",
-        Kind::Bool { .. } => "a bool",
-        Kind::Decimal(_) => "a decimal",
-        Kind::Date(_) => "a date",
-        Kind::Timestamp(_) => "a timestamp",
-        Kind::Enum(_) => "an enum",
-        Kind::Json => "json",
-        Kind::Bytes => "bytes",
-        Kind::List(_) => "a list",
-        Kind::Map(_) => "a map",
-        Kind::Struct(_) => "a struct",
-    }
-}
-
-const INT_RANGE_HINT: &str = "ids up to 18446744073709551615 are declared `decimal(20,0)`";
-const FRACTION_HINT: &str = "declare more fraction digits, or `float` where rounding is meant";
-const NAN_HINT: &str =
-    "`allow_nan = true` stores it in a float field, `nan_as_null = true` stores NULL for NaN";
-const LENIENT_HINT: &str = "`lenient = true` takes numbers into a string field by their own text";
-const WALL_HINT: &str =
-    "declare `formats` and `time_zone` for times without an offset, or deliver RFC 3339 with one";
-
 impl<'p> Row<'p> {
     /// Converts `raw` into `column`.
     #[inline]
@@ -99,120 +76,6 @@ impl<'p> Row<'p> {
             Raw::Array(text) => self.array(plan, text, column),
             Raw::Native(value) => self.native(plan, value, column),
         }
-    }
-
-    /// A fault of the value at the present path.
-    #[cold]
-    pub(crate) fn invalid(&mut self, refusal: &Refusal<'_>) -> Got {
-        self.refuse(refusal);
-        Got::Invalid
-    }
-
-    #[cold]
-    pub(crate) fn wrong_type(&mut self, plan: &ValuePlan, text: &str, what: &str) -> Got {
-        let wanted = article(&plan.kind);
-        let why = if text.is_empty() {
-            format!("{what} stands where {wanted} is declared")
-        } else {
-            format!("is {what}, not {wanted}")
-        };
-        let mut refusal = Refusal::new(FaultCode::Type, text, &why);
-        if let (Kind::Text { .. }, "a number") = (&plan.kind, what) {
-            refusal = refusal.hint(LENIENT_HINT);
-        }
-        self.invalid(&refusal)
-    }
-
-    /// A column of another type than the plan's: cannot be, as both follow from one schema.
-    #[cold]
-    fn foreign(&mut self) -> Got {
-        let why = "the column does not have the field's type";
-        self.invalid(&Refusal::new(FaultCode::Type, "", why))
-    }
-
-    #[cold]
-    pub(crate) fn too_large(&mut self, _too_large: TooLarge) -> Got {
-        let why = "the value is larger than a column can hold (2 GiB)";
-        self.invalid(&Refusal::new(FaultCode::Range, "", why))
-    }
-
-    #[cold]
-    pub(crate) fn number_trouble(&mut self, plan: &ValuePlan, text: &str, t: NumberTrouble) -> Got {
-        let is_int = matches!(plan.kind, Kind::Int);
-        let name = article(&plan.kind);
-        let (code, why, hint) = match t {
-            NumberTrouble::Format => (FaultCode::Format, format!("is not {name}"), None),
-            NumberTrouble::Range if is_int => {
-                let why = "is outside the range of a 64-bit int".to_owned();
-                (FaultCode::Range, why, Some(INT_RANGE_HINT))
-            }
-            NumberTrouble::Range => (
-                FaultCode::Range,
-                format!("is too large for {}", words(plan)),
-                None,
-            ),
-            NumberTrouble::Precision if is_int => (
-                FaultCode::Precision,
-                "has a fraction, so it is not an int".to_owned(),
-                None,
-            ),
-            NumberTrouble::Precision => (
-                FaultCode::Precision,
-                format!("has more digits than {} holds exactly", words(plan)),
-                Some(FRACTION_HINT),
-            ),
-        };
-        let mut refusal = Refusal::new(code, text, &why);
-        refusal.hint = hint;
-        self.invalid(&refusal)
-    }
-
-    #[cold]
-    pub(crate) fn moment_trouble(&mut self, plan: &ValuePlan, text: &str, t: MomentTrouble) -> Got {
-        let name = article(&plan.kind);
-        let (code, why, hint) = match t {
-            MomentTrouble::Format => {
-                let hint = matches!(plan.kind, Kind::Timestamp(_)).then_some(WALL_HINT);
-                (
-                    FaultCode::Format,
-                    format!("is not {name} as declared"),
-                    hint,
-                )
-            }
-            MomentTrouble::Range => (
-                FaultCode::Range,
-                format!("is no possible {}", &name[2..]),
-                None,
-            ),
-            MomentTrouble::Precision if matches!(plan.kind, Kind::Date(_)) => {
-                let hint = Some("declare the field as `timestamp` to keep the time");
-                (
-                    FaultCode::Precision,
-                    "has a time of day, so it is not a date".to_owned(),
-                    hint,
-                )
-            }
-            MomentTrouble::Precision => (
-                FaultCode::Precision,
-                "has a part smaller than a microsecond".to_owned(),
-                None,
-            ),
-            MomentTrouble::Gap => (
-                FaultCode::Range,
-                "is a wall time that the zone's clocks skipped".to_owned(),
-                Some("check `time_zone`, or deliver times with an offset"),
-            ),
-            MomentTrouble::Fold => (
-                FaultCode::Range,
-                "is a wall time that the zone's clocks showed twice".to_owned(),
-                Some(
-                    "declare `ambiguous = \"earlier\"` or `\"later\"`, or deliver times with an offset",
-                ),
-            ),
-        };
-        let mut refusal = Refusal::new(code, text, &why);
-        refusal.hint = hint;
-        self.invalid(&refusal)
     }
 
     /// A JSON string with escapes.
@@ -290,56 +153,18 @@ impl<'p> Row<'p> {
         column: &mut Column,
     ) -> Got {
         match (&plan.kind, &mut *column) {
-            (Kind::Int, Column::Int(c)) => match int_from_text(text) {
-                Ok(value) => {
-                    c.push(value);
-                    Got::Value(Presence::Present)
-                }
-                Err(trouble) => self.number_trouble(plan, text, trouble),
-            },
+            (Kind::Int, Column::Int(c)) => self.put(plan, text, c, int_from_text(text)),
             (Kind::Float, Column::Float(_)) => self.float_text(plan, text, column),
-            (Kind::Decimal(decimal), Column::Decimal(c)) => match decimal_text(decimal, text) {
-                Ok(value) => {
-                    c.push(value);
-                    Got::Value(Presence::Present)
-                }
-                Err(trouble) => self.number_trouble(plan, text, trouble),
-            },
-            (Kind::Bool { yes, no }, Column::Bool(c)) => {
-                let is = |word: &str, tokens: &super::token::Tokens| {
-                    text == word
-                        || match origin {
-                            TextOrigin::Text => tokens.has_text(text),
-                            TextOrigin::Cell => tokens.has_cell(text),
-                        }
-                };
-                if is("true", yes) {
-                    c.push(true);
-                } else if is("false", no) {
-                    c.push(false);
-                } else {
-                    let why = "is neither true nor false as declared";
-                    let refusal = Refusal::new(FaultCode::Format, text, why);
-                    return self
-                        .invalid(&refusal.hint("name it in `true_values` or `false_values`"));
-                }
-                Got::Value(Presence::Present)
+            (Kind::Decimal(d), Column::Decimal(c)) => {
+                self.put(plan, text, c, decimal_text(d, text))
             }
-            (Kind::Date(formats), Column::Date(c)) => match date_text(formats, text) {
-                Ok(day) => {
-                    c.push(day);
-                    Got::Value(Presence::Present)
-                }
-                Err(trouble) => self.moment_trouble(plan, text, trouble),
-            },
+            (Kind::Bool { .. }, Column::Bool(c)) => self.bool_text(plan, text, origin, c),
+            (Kind::Date(formats), Column::Date(c)) => {
+                self.put(plan, text, c, date_text(formats, text))
+            }
             (Kind::Timestamp(timestamp), Column::Timestamp(c)) => {
-                match self.timestamp_text(timestamp, text) {
-                    Ok(micros) => {
-                        c.push(micros);
-                        Got::Value(Presence::Present)
-                    }
-                    Err(trouble) => self.moment_trouble(plan, text, trouble),
-                }
+                let read = self.timestamp_text(timestamp, text);
+                self.put(plan, text, c, read)
             }
             (Kind::Enum(values), Column::Text(texts)) => {
                 if !values.has(text) {
@@ -348,34 +173,82 @@ impl<'p> Row<'p> {
                 }
                 self.push_text(texts, text.as_bytes(), text_presence(text.as_bytes()))
             }
-            (Kind::Bytes, Column::Bytes(bytes)) => {
-                let engine = &base64::engine::general_purpose::STANDARD;
-                if engine.decode_vec(text, &mut bytes.data).is_err() {
-                    bytes.undo();
-                    let why = "is not standard base64 with padding";
-                    return self.invalid(&Refusal::new(FaultCode::Format, text, why));
-                }
-                let empty = text.is_empty();
-                match bytes.end() {
-                    Ok(()) if empty => Got::Value(Presence::Empty),
-                    Ok(()) => Got::Value(Presence::Present),
-                    Err(e) => self.too_large(e),
-                }
-            }
+            (Kind::Bytes, Column::Bytes(bytes)) => self.base64_text(text, bytes),
             (Kind::Json, Column::Text(texts)) => match origin {
-                TextOrigin::Cell => self.json_cell(plan, text, column),
-                TextOrigin::Text => self.json(
-                    &Raw::String {
+                TextOrigin::Cell => self.json_cell(text, column),
+                TextOrigin::Text => {
+                    let raw = Raw::String {
                         body: text,
                         escaped: false,
-                    },
-                    texts,
-                ),
+                    };
+                    self.json(&raw, texts)
+                }
             },
             (Kind::List(_) | Kind::Map(_) | Kind::Struct(_), _) => {
                 self.wrong_type(plan, text, "a text")
             }
             _ => self.foreign(),
+        }
+    }
+
+    /// Stores a value that was read, or says why it was not.
+    #[inline]
+    fn put<T: ArrowNativeType, E: Into<Trouble>>(
+        &mut self,
+        plan: &ValuePlan,
+        text: &str,
+        column: &mut Values<T>,
+        read: Result<T, E>,
+    ) -> Got {
+        match read {
+            Ok(value) => {
+                column.push(value);
+                Got::Value(Presence::Present)
+            }
+            Err(trouble) => self.trouble(plan, text, trouble.into()),
+        }
+    }
+
+    fn bool_text(
+        &mut self,
+        plan: &ValuePlan,
+        text: &str,
+        origin: TextOrigin,
+        column: &mut Bools,
+    ) -> Got {
+        let Kind::Bool { yes, no } = &plan.kind else {
+            return self.foreign();
+        };
+        let is = |word: &str, tokens: &Tokens| {
+            text == word
+                || match origin {
+                    TextOrigin::Text => tokens.has_text(text),
+                    TextOrigin::Cell => tokens.has_cell(text),
+                }
+        };
+        if is("true", yes) {
+            column.push(true);
+        } else if is("false", no) {
+            column.push(false);
+        } else {
+            let why = "is neither true nor false as declared";
+            let refusal = Refusal::new(FaultCode::Format, text, why);
+            return self.invalid(&refusal.hint("name it in `true_values` or `false_values`"));
+        }
+        Got::Value(Presence::Present)
+    }
+
+    fn base64_text(&mut self, text: &str, bytes: &mut Texts) -> Got {
+        let engine = &base64::engine::general_purpose::STANDARD;
+        if engine.decode_vec(text, &mut bytes.data).is_err() {
+            bytes.undo();
+            let why = "is not standard base64 with padding";
+            return self.invalid(&Refusal::new(FaultCode::Format, text, why));
+        }
+        match bytes.end() {
+            Ok(()) if text.is_empty() => Got::Value(Presence::Empty),
+            Ok(()) => Got::Value(Presence::Present),
+            Err(e) => self.too_large(e),
         }
     }
 
@@ -392,7 +265,7 @@ impl<'p> Row<'p> {
             "Infinity" => NonFinite::Infinity,
             "-Infinity" => NonFinite::NegInfinity,
             _ if !is_number(text) => {
-                return self.number_trouble(plan, text, NumberTrouble::Format);
+                return self.trouble(plan, text, NumberTrouble::Format.into());
             }
             _ => return self.float(plan, text, column),
         };
@@ -403,17 +276,11 @@ impl<'p> Row<'p> {
         let Column::Float(c) = column else {
             return self.foreign();
         };
-        match float(text) {
-            Ok(value) => {
-                c.push(value);
-                Got::Value(Presence::Present)
-            }
-            Err(trouble) => self.number_trouble(plan, text, trouble),
-        }
+        self.put(plan, text, c, float(text))
     }
 
     /// A cell, or a text of a typed input, is JSON text for a json field.
-    pub(crate) fn json_cell(&mut self, plan: &ValuePlan, text: &str, column: &mut Column) -> Got {
+    pub(crate) fn json_cell(&mut self, text: &str, column: &mut Column) -> Got {
         let Column::Text(texts) = column else {
             return self.foreign();
         };
@@ -436,7 +303,6 @@ impl<'p> Row<'p> {
             }
         };
         self.memory.text = out;
-        let _same_for_all = plan;
         got
     }
 
@@ -464,7 +330,7 @@ impl<'p> Row<'p> {
         for format in &plan.formats {
             let read = match format {
                 TimeFormat::Rfc3339 => moment::rfc3339(text),
-                TimeFormat::Epoch(unit) => unit.from_text(text),
+                TimeFormat::Epoch(unit) => unit.of_text(text),
                 TimeFormat::Pattern(pattern) => self.pattern(plan, pattern, text),
             };
             match read {
@@ -513,21 +379,11 @@ impl<'p> Row<'p> {
             return null(column, Presence::Sentinel);
         }
         match (&plan.kind, &mut *column) {
-            (Kind::Int, Column::Int(c)) => match int_from_number(text) {
-                Ok(value) => {
-                    c.push(value);
-                    Got::Value(Presence::Present)
-                }
-                Err(trouble) => self.number_trouble(plan, text, trouble),
-            },
+            (Kind::Int, Column::Int(c)) => self.put(plan, text, c, int_from_number(text)),
             (Kind::Float, Column::Float(_)) => self.float(plan, text, column),
-            (Kind::Decimal(d), Column::Decimal(c)) => match scaled(text, d.precision, d.scale) {
-                Ok(value) => {
-                    c.push(value);
-                    Got::Value(Presence::Present)
-                }
-                Err(trouble) => self.number_trouble(plan, text, trouble),
-            },
+            (Kind::Decimal(d), Column::Decimal(c)) => {
+                self.put(plan, text, c, scaled(text, d.precision, d.scale))
+            }
             (Kind::Text { lenient: true } | Kind::Json, Column::Text(texts)) => {
                 self.push_text(texts, text.as_bytes(), Presence::Present)
             }
@@ -541,22 +397,10 @@ impl<'p> Row<'p> {
                 }
                 Got::Value(Presence::Present)
             }
-            (Kind::Timestamp(timestamp), Column::Timestamp(c)) => {
-                let unit = timestamp.formats.iter().find_map(|f| match f {
-                    TimeFormat::Epoch(unit) => Some(*unit),
-                    TimeFormat::Rfc3339 | TimeFormat::Pattern(_) => None,
-                });
-                let Some(unit) = unit else {
-                    return self.wrong_type(plan, text, "a number");
-                };
-                match unit.from_number(text) {
-                    Ok(micros) => {
-                        c.push(micros);
-                        Got::Value(Presence::Present)
-                    }
-                    Err(trouble) => self.moment_trouble(plan, text, trouble),
-                }
-            }
+            (Kind::Timestamp(timestamp), Column::Timestamp(c)) => match timestamp.epoch() {
+                Some(unit) => self.put(plan, text, c, unit.of_number(text)),
+                None => self.wrong_type(plan, text, "a number"),
+            },
             (
                 Kind::Text { lenient: false }
                 | Kind::Date(_)
@@ -598,7 +442,10 @@ impl<'p> Row<'p> {
             NonFinite::NegInfinity => (f64::NEG_INFINITY, "-Infinity"),
         };
         // An infinity is a value, not a missing one: only NaN may become NULL.
-        if n == NonFinite::NaN && plan.nan_as_null.unwrap_or(self.nan_as_null) {
+        // A field that declares `allow_nan` keeps it, whatever the default of the input's form.
+        let keeps = plan.allow_nan && matches!(plan.kind, Kind::Float);
+        let as_null = plan.nan_as_null.unwrap_or(self.nan_as_null && !keeps);
+        if n == NonFinite::NaN && as_null {
             return null(column, Presence::Nan);
         }
         match (&plan.kind, column) {
@@ -612,137 +459,12 @@ impl<'p> Row<'p> {
             }
         }
     }
-
-    fn object(&mut self, plan: &'p ValuePlan, text: &str, column: &mut Column) -> Got {
-        match (&plan.kind, column) {
-            (Kind::Struct(level), Column::Struct(c)) => {
-                let mut scanner = Scanner::new(text);
-                let before = self.faults.len();
-                match self.json_level(&mut scanner, level, &mut c.children, false) {
-                    Err(e) => self.invalid(&Refusal::new(FaultCode::Syntax, "", e.what)),
-                    Ok(_) if self.faults.len() > before => Got::Invalid,
-                    Ok(any) => {
-                        c.end();
-                        Got::Value(container(any))
-                    }
-                }
-            }
-            (Kind::Map(value), Column::Map(c)) => {
-                let before = self.faults.len();
-                let any = match self.map_entries(value, text, c) {
-                    Ok(any) => any,
-                    Err(got) => return got,
-                };
-                if self.faults.len() > before {
-                    return Got::Invalid;
-                }
-                match c.end() {
-                    Ok(()) => Got::Value(container(any)),
-                    Err(e) => self.too_large(e),
-                }
-            }
-            (Kind::Json, Column::Text(texts)) => self.json(&Raw::Object(text), texts),
-            _ => self.wrong_type(plan, "", "an object"),
-        }
-    }
-
-    fn map_entries(
-        &mut self,
-        value: &'p ValuePlan,
-        text: &str,
-        map: &mut super::column::Maps,
-    ) -> Result<bool, Got> {
-        let mut scanner = Scanner::new(text);
-        let mut keys = Vec::new();
-        let mut walk = |row: &mut Self| -> Result<bool, crate::ingest::json::SyntaxError> {
-            scanner.open_object()?;
-            let mut first = true;
-            while let Some(key) = scanner.next_key(first)? {
-                first = false;
-                let raw = scanner.value()?;
-                let name = unescaped(key.body, key.escaped);
-                if let Err(e) = map.keys.push(name.as_bytes()) {
-                    row.too_large(e);
-                    return Ok(true);
-                }
-                row.path.push(Step::Key(name.clone().into_owned()));
-                row.value(value, &raw, &mut map.values);
-                row.path.pop();
-                keys.push(name);
-            }
-            Ok(!first)
-        };
-        let any = match walk(self) {
-            Ok(any) => any,
-            Err(e) => return Err(self.invalid(&Refusal::new(FaultCode::Syntax, "", e.what))),
-        };
-        if let Some(name) = find_duplicate(&mut keys) {
-            let name = name.to_owned();
-            self.duplicate_key(&name, None);
-        }
-        Ok(any)
-    }
-
-    fn array(&mut self, plan: &'p ValuePlan, text: &str, column: &mut Column) -> Got {
-        match (&plan.kind, column) {
-            (Kind::List(element), Column::List(c)) => {
-                let mut scanner = Scanner::new(text);
-                let before = self.faults.len();
-                let depth = self.path.len();
-                self.path.push(Step::Index(0));
-                let mut index = 0;
-                let mut walk = |row: &mut Self| {
-                    scanner.open_array()?;
-                    while scanner.next_element(index == 0)? {
-                        let raw = scanner.value()?;
-                        if let Some(step) = row.path.last_mut() {
-                            *step = Step::Index(index);
-                        }
-                        row.value(element, &raw, &mut c.elements);
-                        index += 1;
-                    }
-                    Ok(())
-                };
-                let walked: Result<(), crate::ingest::json::SyntaxError> = walk(self);
-                self.path.truncate(depth);
-                if let Err(e) = walked {
-                    return self.invalid(&Refusal::new(FaultCode::Syntax, "", e.what));
-                }
-                if self.faults.len() > before {
-                    return Got::Invalid;
-                }
-                match c.end() {
-                    Ok(()) => Got::Value(container(index > 0)),
-                    Err(e) => self.too_large(e),
-                }
-            }
-            (Kind::Json, Column::Text(texts)) => self.json(&Raw::Array(text), texts),
-            _ => self.wrong_type(plan, "", "an array"),
-        }
-    }
 }
 
 #[inline]
 pub(crate) fn null(column: &mut Column, presence: Presence) -> Got {
     column.push_null();
     Got::Null(presence)
-}
-
-pub(crate) fn container(any: bool) -> Presence {
-    if any {
-        Presence::Present
-    } else {
-        Presence::EmptyContainer
-    }
-}
-
-/// The type with its parameters, for reasons.
-fn words(plan: &ValuePlan) -> String {
-    match &plan.kind {
-        Kind::Decimal(d) => format!("decimal({},{})", d.precision, d.scale),
-        Kind::Float => "a 64-bit float".to_owned(),
-        other => article(other).to_owned(),
-    }
 }
 
 fn decimal_text(decimal: &DecimalPlan, text: &str) -> Result<i128, NumberTrouble> {

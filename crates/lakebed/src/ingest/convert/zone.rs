@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-use crate::ingest::convert::moment::{MICROS_PER_SECOND, MomentTrouble, in_range};
+use crate::ingest::convert::moment::{
+    MICROS_PER_DAY, MICROS_PER_SECOND, MomentTrouble, calendar_day, in_range,
+};
 use crate::spec::Ambiguous;
 
 /// Wall times `begin..end` (microseconds) that have exactly one offset.
@@ -33,10 +35,23 @@ fn micros(offset: Offset) -> i64 {
     i64::from(offset.seconds()) * MICROS_PER_SECOND
 }
 
-/// The wall clock's reading as jiff's type.
+/// The wall clock's reading as jiff's type. (jiff's own instants end two days before the year 9999
+/// does, so the way does not lead over them.)
 fn civil(wall: i64) -> Result<DateTime, MomentTrouble> {
-    let as_utc = Timestamp::from_microsecond(wall).map_err(|_| MomentTrouble::Range)?;
-    Ok(Offset::UTC.to_datetime(as_utc))
+    let (year, month, day) = calendar_day(wall.div_euclid(MICROS_PER_DAY));
+    let seconds = wall.rem_euclid(MICROS_PER_DAY) / MICROS_PER_SECOND;
+    let small = |n: i64| i8::try_from(n).map_err(|_| MomentTrouble::Range);
+    let year = i16::try_from(year).map_err(|_| MomentTrouble::Range)?;
+    DateTime::new(
+        year,
+        small(month)?,
+        small(day)?,
+        small(seconds / 3600)?,
+        small(seconds / 60 % 60)?,
+        small(seconds % 60)?,
+        0,
+    )
+    .map_err(|_| MomentTrouble::Range)
 }
 
 impl ZoneCache {
@@ -187,6 +202,10 @@ mod tests {
         assert_eq!(sh("2024-07-01T08:00:00").unwrap(), "2024-07-01T00:00:00Z");
         assert_eq!(sh("1988-07-01T08:00:00").unwrap(), "1988-06-30T23:00:00Z");
         assert_eq!(sh("0001-01-01T00:00:00"), Err(MomentTrouble::Range));
+        let zone = crate::time::time_zone("Asia/Shanghai").unwrap();
+        let last = 2_932_897 * MICROS_PER_DAY - 1;
+        let instant = cache.instant(&zone, last, Ambiguous::Reject);
+        assert_eq!(instant, Ok(last - 8 * 3600 * MICROS_PER_SECOND));
     }
 
     proptest! {

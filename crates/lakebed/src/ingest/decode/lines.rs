@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::ingest::convert::FaultCode;
 use crate::ingest::decode::position::LineCounter;
-use crate::ingest::decode::sink::{Sink, Unread};
+use crate::ingest::decode::sink::{MAX_BATCH_TEXT, Sink, Unread};
 use crate::ingest::json::{Scanner, SyntaxError};
 use crate::ingest::raw::Raw;
 
@@ -134,6 +134,8 @@ pub(super) fn decode_values(
 ) -> Result<()> {
     let mut lines = LineCounter::new(text.as_bytes(), first_line);
     let mut scanner = Scanner::new(text);
+    // Where all of the chunk has room in one batch, a record's length need not be known beforehand.
+    let fits_one_batch = text.len() <= MAX_BATCH_TEXT;
     while let Some(byte) = scanner.skip_space() {
         let start = scanner.offset();
         if byte == b',' {
@@ -146,8 +148,8 @@ pub(super) fn decode_values(
                 .with("line", lines.line_at(e.at))
                 .hint("nothing of this file was stored: fetch it again, or deliver JSON lines, where one bad line costs one record")
         };
-        if byte == b'{' {
-            sink.room_for(text.len().min(1 << 20))?;
+        if byte == b'{' && fits_one_batch {
+            sink.room_for(0)?;
             if let Err(e) = sink.row.json_record(&mut scanner) {
                 return Err(failed(&mut lines, e));
             }

@@ -84,9 +84,9 @@ impl Decoder {
             None => Memory::new(&plan)?,
         };
         let (form, is_typed, header) = match &chunk.body {
-            ChunkBody::Lines(_) | ChunkBody::Values(_) => ("json", false, &[][..]),
-            ChunkBody::Csv { header, .. } => ("csv", false, &header.names[..]),
-            ChunkBody::Batch(_) => ("parquet", true, &[][..]),
+            ChunkBody::Lines(_) | ChunkBody::Values(_) => ("json", false, None),
+            ChunkBody::Csv { header, .. } => ("csv", false, Some(header)),
+            ChunkBody::Batch(_) => ("parquet", true, None),
         };
         let input = InputOf {
             file: input_name,

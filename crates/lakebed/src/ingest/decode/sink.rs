@@ -6,14 +6,15 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer};
 
 use crate::error::{Error, Result};
+use crate::ingest::chunk::CsvHeader;
 use crate::ingest::convert::{
-    DriftItem, Evidence, FaultCode, Memory, PresenceCounts, RejectDraft, Row, excerpt,
+    Column, DriftItem, Evidence, FaultCode, Memory, PresenceCounts, RejectDraft, Row, excerpt,
 };
 use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoded, Mismatch};
 use crate::spec::RejectReason;
 
 /// A batch is ended before the texts of a column could pass the 32-bit offsets of Arrow.
-const MAX_BATCH_TEXT: usize = 1 << 30;
+pub(super) const MAX_BATCH_TEXT: usize = 1 << 30;
 /// A batch has at most so many rows, so that the constant columns stay small.
 const MAX_BATCH_ROWS: usize = 1 << 20;
 
@@ -23,8 +24,8 @@ pub(super) struct InputOf<'c> {
     pub(super) file: &'c str,
     /// `json`, `csv` or `parquet`.
     pub(super) form: &'static str,
-    /// For CSV: the header cells.
-    pub(super) header: &'c [String],
+    /// For CSV: the header.
+    pub(super) header: Option<&'c Arc<CsvHeader>>,
 }
 
 /// A reject that is no record at all.
@@ -87,8 +88,9 @@ impl<'c> Sink<'c> {
 
     /// Ends the batch if a column of it has grown large; for inputs whose records have no length.
     pub(super) fn end_large_batch(&mut self) -> Result<()> {
-        let columns = &self.row.memory.columns;
-        if columns.iter().any(|c| c.largest_text() > MAX_BATCH_TEXT) {
+        let memory = &self.row.memory;
+        let is_large = |c: &Column| c.largest_text() > MAX_BATCH_TEXT;
+        if memory.extra.data.len() > MAX_BATCH_TEXT || memory.columns.iter().any(is_large) {
             self.end_batch()?;
         }
         Ok(())
@@ -170,7 +172,7 @@ impl<'c> Sink<'c> {
                 reasons,
                 form: self.input.form,
                 raw: raw(),
-                header: self.input.header.to_vec(),
+                header: self.input.header.cloned(),
             });
         }
     }
@@ -250,7 +252,7 @@ impl<'c> Sink<'c> {
                 }],
                 form: self.input.form,
                 raw: unread.raw.to_owned(),
-                header: self.input.header.to_vec(),
+                header: self.input.header.cloned(),
             });
         }
     }

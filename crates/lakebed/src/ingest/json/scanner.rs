@@ -311,31 +311,38 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn string(&mut self) -> Result<(&'a str, bool), SyntaxError> {
         let bytes = self.text.as_bytes();
-        self.at += 1;
-        let start = self.at;
+        let start = self.at + 1;
+        let mut at = start;
         let mut escaped = false;
         loop {
-            while let Some(chunk) = bytes.get(self.at..).and_then(|b| b.first_chunk::<8>()) {
+            while let Some(chunk) = bytes.get(at..).and_then(|b| b.first_chunk::<8>()) {
                 let stops = string_stops(u64::from_le_bytes(*chunk));
                 if stops != 0 {
-                    self.at += (stops.trailing_zeros() / 8) as usize;
+                    at += (stops.trailing_zeros() / 8) as usize;
                     break;
                 }
-                self.at += 8;
+                at += 8;
             }
-            match bytes.get(self.at) {
+            match bytes.get(at) {
                 Some(b'"') => {
-                    let body = &self.text[start..self.at];
-                    self.at += 1;
-                    return Ok((body, escaped));
+                    self.at = at + 1;
+                    return Ok((&self.text[start..at], escaped));
                 }
                 Some(b'\\') => {
                     escaped = true;
+                    self.at = at;
                     self.escape()?;
+                    at = self.at;
                 }
-                Some(0..=0x1f) => return self.error("a control character in a string"),
-                Some(_) => self.at += 1,
-                None => return self.error("the string is not closed"),
+                Some(0..=0x1f) => {
+                    self.at = at;
+                    return self.error("a control character in a string");
+                }
+                Some(_) => at += 1,
+                None => {
+                    self.at = at;
+                    return self.error("the string is not closed");
+                }
             }
         }
     }

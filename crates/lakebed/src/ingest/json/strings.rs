@@ -52,11 +52,12 @@ fn unescape_unit(bytes: &[u8], out: &mut Vec<u8>, met: &mut Unescaped) -> usize 
     let unit = bytes.get(2..).and_then(hex4).unwrap_or(0xfffd);
     let mut length = 6;
     let mut code = unit;
-    if (0xd800..0xdc00).contains(&unit) && bytes.get(6..8) == Some(b"\\u") {
-        if let Some(low @ 0xdc00..0xe000) = bytes.get(8..).and_then(hex4) {
-            code = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-            length = 12;
-        }
+    if (0xd800..0xdc00).contains(&unit)
+        && bytes.get(6..8) == Some(b"\\u")
+        && let Some(low @ 0xdc00..0xe000) = bytes.get(8..).and_then(hex4)
+    {
+        code = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+        length = 12;
     }
     let c = char::from_u32(code).unwrap_or_else(|| {
         met.lone_surrogates += 1;

@@ -5,7 +5,7 @@
 //! Encrypted members and methods other than stored and deflate are failed files.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -68,6 +68,31 @@ fn damaged(error: &zip::result::ZipError) -> Error {
         .hint("the archive may be truncated: fetch it again, or test it with `unzip -t`")
 }
 
+/// Entries of the central directory, by walking it: the archive's index keeps one of equal names.
+fn count_entries(mut archive: Box<dyn ReadSeek>, start: u64) -> io::Result<usize> {
+    const FIXED_BYTES: usize = 46;
+    archive.seek(SeekFrom::Start(start))?;
+    let mut directory = BufReader::new(archive);
+    let mut entries = 0;
+    let mut fixed = [0_u8; FIXED_BYTES];
+    while read_whole(&mut directory, &mut fixed)? && fixed.starts_with(b"PK\x01\x02") {
+        entries += 1;
+        let length = |at: usize| u64::from(u16::from_le_bytes([fixed[at], fixed[at + 1]]));
+        let rest = length(28) + length(30) + length(32);
+        io::copy(&mut (&mut directory).take(rest), &mut io::sink())?;
+    }
+    Ok(entries)
+}
+
+/// Fills the buffer; false at the end.
+fn read_whole(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match stream.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 impl Archive {
     fn open(&self) -> Result<Box<dyn ReadSeek>> {
         match self {
@@ -83,6 +108,15 @@ impl Archive {
     /// Lists the file members in name order.
     pub(super) fn list_members(&self) -> Result<Listing> {
         let mut archive = ZipArchive::new(self.open()?).map_err(|e| damaged(&e))?;
+        let entries = count_entries(self.open()?, archive.central_directory_start())
+            .map_err(|e| Error::io("read", "directory of the zip archive", e))?;
+        if entries != archive.len() {
+            return Err(
+                Error::corrupt("zip archive has two members of one name").hint(
+                    "only one of them could be told apart: unpack the archive and name the files",
+                ),
+            );
+        }
         let mut listing = Listing {
             members: Vec::new(),
             ignored: 0,

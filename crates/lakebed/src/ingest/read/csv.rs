@@ -231,7 +231,16 @@ pub(super) fn header_of(
         .with("offset", offset)
         .hint("if the file is in another encoding, declare it with --encoding or `encoding` of [input]"));
     }
-    let names: Vec<String> = split_cells(record, delimiter, quote)
+    let cells = split_cells(record, delimiter, quote);
+    if cells
+        .iter()
+        .any(|c| !c.is_quoted && c.text.contains(&b'\r'))
+    {
+        return Err(Error::corrupt("header has a carriage return that is no line break")
+            .with("line", window.line)
+            .hint("lines must end in a line feed: convert the file, for example with `tr '\\r' '\\n'`"));
+    }
+    let names: Vec<String> = cells
         .into_iter()
         .map(|cell| String::from_utf8_lossy(&cell.text).into_owned())
         .collect();
@@ -272,6 +281,9 @@ fn header_hints(names: &[String], delimiter: u8) -> Vec<String> {
     }
     if names.first().is_some_and(|n| n.starts_with(['{', '['])) {
         hints.push("the header begins like JSON: if it is, declare format = \"json\" in [input] or rename the file".into());
+    }
+    if names.iter().any(|n| n.contains('\0')) {
+        hints.push("the header holds NUL characters: if the file is in UTF-16, declare encoding = \"utf-16le\" (or utf-16be) in [input]".into());
     }
     hints
 }

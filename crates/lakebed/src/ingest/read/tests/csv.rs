@@ -31,6 +31,23 @@ fn the_header_is_the_first_record() {
 }
 
 #[test]
+fn a_file_without_line_feeds_is_not_a_header_alone() {
+    let error = failed(&input("a.csv", b"a,b\r1,2\r3,4\r"), &options(100));
+    assert!(
+        error.hints()[0].contains("tr '\\r' '\\n'"),
+        "{:?}",
+        error.hints()
+    );
+    input("a.csv", b"a,\"b\rc\"\r\n1,2\r\n")
+        .read(&options(100))
+        .unwrap();
+    let (_, facts) = input("a.csv", b"a\0,\0b\0\n\0")
+        .read(&options(100))
+        .unwrap();
+    assert!(facts.warnings[0].contains("utf-16le"));
+}
+
+#[test]
 fn a_declared_header_leaves_the_first_line_a_record() {
     let options = with(3, |s| s.header = Some(vec!["x".into(), "y".into()]));
     let (chunks, _) = input("a.csv", b"1,2\n3,4\n").read(&options).unwrap();

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use proptest::prelude::*;
 use zip::write::SimpleFileOptions;
 
 use super::*;
@@ -228,4 +229,42 @@ fn a_zip_cut_at_any_byte_fails() {
     let none = input("a.zip", &zip_of(&[("d/", b"")]));
     let error = resolve_inputs(&[none.path.display().to_string()]).unwrap_err();
     assert!(error.message().contains("no file"));
+}
+
+#[test]
+fn two_members_of_one_name_are_not_one() {
+    let mut bytes = zip_of(&[("a.csv", b"k\n1\n"), ("b.csv", b"k\n2\n")]);
+    for at in 0..bytes.len() - 5 {
+        if &bytes[at..at + 5] == b"b.csv" {
+            bytes[at] = b'a';
+        }
+    }
+    let input = input("a.zip", &bytes);
+    let args = [input.path.display().to_string()];
+    let error = resolve_inputs(&args).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CorruptData, "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever the bytes and the name: an answer, never a crash.
+    #[test]
+    fn any_bytes_get_an_answer(
+        magic in prop::sample::select(vec![&b""[..], b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"PK\x05\x06", b"PAR1", b"\xff\xfe", b"\xef\xbb\xbf", b"[", b"{"]),
+        tail in prop::collection::vec(any::<u8>(), 0..80),
+        name in prop::sample::select(vec!["a", "a.csv", "a.jsonl", "a.gz", "a.zst", "a.zip", "a.parquet"]),
+        size in prop::sample::select(vec![1_usize, 7, 1 << 20]),
+        records in prop::option::of(Just("/a".to_owned())),
+    ) {
+        let input = input(name, &[magic, tail.as_slice()].concat());
+        let options = with(size, |s| s.records = records);
+        if let Ok(sources) = resolve_inputs(&[input.path.display().to_string()]) {
+            for source in sources {
+                if let Err(e) = read(&source, &options) {
+                    prop_assert!(matches!(e.kind(), ErrorKind::CorruptData | ErrorKind::InvalidInput), "{}", e);
+                }
+            }
+        }
+    }
 }

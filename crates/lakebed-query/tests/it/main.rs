@@ -1,0 +1,15 @@
+//! SQL over small lakes on disk, through the SQLite catalog.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+mod errors;
+mod output;
+mod planning;
+mod support;
+mod tables;
+mod values;
