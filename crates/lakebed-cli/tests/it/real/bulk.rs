@@ -58,10 +58,10 @@ impl Bulk {
             .build()
             .unwrap();
         let store = Arc::new(LocalStore::new(project.lake()));
-        let open = async {
+        let open = async move {
             let lake = Lake::open(store, Arc::new(Clock::System)).await?;
             let catalog = SqliteCatalog::open(project.project().join("catalog.db")).await?;
-            Result::Ok((lake, catalog))
+            Result::<_>::Ok((lake, catalog))
         };
         let (lake, catalog) = runtime.block_on(open).unwrap();
         Self {

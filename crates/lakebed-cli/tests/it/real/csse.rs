@@ -370,7 +370,8 @@ fn whole_set_of_daily_reports_without_the_two_wrong_files() {
             for column in WRONG_COLUMNS {
                 assert!(told.contains(column), "`{column}` is not told: {told}");
             }
-            bulk.store(WRONG_DATASET, day, Options::version(1), rows);
+            let stored = bulk.store(WRONG_DATASET, day, Options::version(1), rows);
+            assert!(stored.drift.is_empty(), "{:?}", stored.drift);
             wrong_rows += rows;
             continue;
         }

@@ -17,6 +17,7 @@
 mod column;
 mod container;
 mod drift;
+mod dual;
 mod evidence;
 mod fault;
 mod memory;

@@ -21,7 +21,7 @@ use crate::ingest::convert::moment::EpochUnit;
 use crate::ingest::convert::money::MoneyPlan;
 use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::token::Tokens;
-use crate::spec::{Ambiguous, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema};
+use crate::spec::{Ambiguous, ChangeKind, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema};
 
 /// A schema version and its reading rules, compiled once per call and shared by all workers.
 #[derive(Debug)]
@@ -62,6 +62,8 @@ pub(crate) struct FieldPlan {
     pub(crate) name: String,
     pub(crate) required: bool,
     pub(crate) personal: bool,
+    /// The field's id in the schema where it took over a changed type (`change = "dual"`).
+    pub(crate) dual: Option<u32>,
     /// Where the input carries it: one name, or the tokens of a pointer.
     pub(crate) from: Vec<String>,
     pub(crate) value: ValuePlan,
@@ -292,6 +294,7 @@ impl Compiler<'_> {
             name: spec.name.clone(),
             required: spec.required,
             personal,
+            dual: (spec.change == Some(ChangeKind::Dual)).then_some(spec.id),
             from: input_tokens(spec.input_name())?,
             value: self.value(spec, &spec.field_type, personal)?,
         })

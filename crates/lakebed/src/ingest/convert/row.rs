@@ -174,16 +174,11 @@ impl<'p> Row<'p> {
         columns: &mut [Column],
     ) {
         self.path.push(Step::Member(&slot.name));
-        for target in &slot.targets {
-            let field = &at.level.fields[*target];
-            self.memory.seen_fields[field.id] = at.stamp;
-            if at.is_top {
-                self.top = Some(field);
+        match slot.targets.as_slice() {
+            [target] => {
+                self.target(*target, raw, at, columns);
             }
-            let kind = self.field(field, raw, &mut columns[*target]);
-            if at.is_top {
-                self.memory.kinds[*target] = kind;
-            }
+            targets => self.shared(targets, raw, at, columns),
         }
         if slot.below.is_some() {
             self.below(slot, raw, at, columns);
@@ -192,6 +187,27 @@ impl<'p> Row<'p> {
             self.top = None;
         }
         self.path.pop();
+    }
+
+    /// One field of the level that reads the member.
+    #[inline]
+    pub(super) fn target(
+        &mut self,
+        target: usize,
+        raw: &Raw<'_>,
+        at: &Place<'p>,
+        columns: &mut [Column],
+    ) -> Presence {
+        let field = &at.level.fields[target];
+        self.memory.seen_fields[field.id] = at.stamp;
+        if at.is_top {
+            self.top = Some(field);
+        }
+        let kind = self.field(field, raw, &mut columns[target]);
+        if at.is_top {
+            self.memory.kinds[target] = kind;
+        }
+        kind
     }
 
     /// A field's value and whether it may be missing.
