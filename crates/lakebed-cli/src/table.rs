@@ -131,7 +131,7 @@ pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(20 * 1024 * 1024), "20.0 MiB");
-        assert_eq!(size(u64::MAX), "16384.0 PiB");
+        assert_eq!(size(u64::MAX), "16383.9 PiB");
     }
 }

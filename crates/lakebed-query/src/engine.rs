@@ -23,6 +23,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use lakebed::catalog::{Catalog, partition_id};
@@ -33,6 +34,7 @@ use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, nearest, quoted};
+use crate::literals::FloatLiterals;
 use crate::result::{QueryResult, QueryStats, planned_files};
 use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
 use crate::statement::{
@@ -119,7 +121,10 @@ struct Planned {
 impl QueryEngine {
     /// An engine over a lake and the catalog that indexes it.
     pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
+        let mut rules = Analyzer::new().rules;
+        rules.insert(0, Arc::new(FloatLiterals));
         let state = SessionStateBuilder::new()
+            .with_analyzer_rules(rules)
             .with_config(session_config(&options))
             .with_default_features()
             .build();
@@ -154,7 +159,10 @@ impl QueryEngine {
         };
         trace.count_all.store(explained, Ordering::Relaxed);
         let query = plan_query(&state, &trace, planned).await?;
-        let warnings = self.record_access(&query.notes).await;
+        let warnings = match &plan {
+            LogicalPlan::Explain(_) => Vec::new(),
+            _ => self.record_access(&query.notes).await,
+        };
         let runnable = if explained {
             plan_query(&state, &trace, &plan).await?.plan
         } else {

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
+use datafusion::parquet::errors::ParquetError;
 use lakebed::Error;
 
 /// The names nearest to `name`, at most three, best first.
@@ -164,11 +165,19 @@ fn damaged(what: String) -> Error {
         .hint("`lakebed audit --deep` tells which files differ from the log")
 }
 
+/// What a filter said that the Parquet reader evaluated: no damage of the file.
+fn filter_error(error: &ParquetError) -> Option<&ArrowError> {
+    match error {
+        ParquetError::External(inner) => inner.downcast_ref::<ArrowError>(),
+        _ => None,
+    }
+}
+
 /// Whether the error may come from damaged bytes of a file that it does not name.
 pub(crate) fn is_unnamed_damage(error: &DataFusionError) -> bool {
     ours(error).is_none()
         && match root(error) {
-            DataFusionError::ParquetError(_) => true,
+            DataFusionError::ParquetError(e) => filter_error(e).is_none(),
             DataFusionError::ArrowError(e, _) => {
                 matches!(**e, ArrowError::ParquetError(_) | ArrowError::IpcError(_))
             }
@@ -187,12 +196,19 @@ pub(crate) fn convert(error: &DataFusionError) -> Error {
         }
         DataFusionError::SchemaError(e, _) => schema_error(e),
         DataFusionError::ArrowError(e, _) => arrow_error(e),
-        DataFusionError::ParquetError(e) => damaged(line(e)),
+        DataFusionError::ParquetError(e) => match filter_error(e) {
+            Some(inner) => arrow_error(inner),
+            None => damaged(line(e)),
+        },
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => {
             Error::invalid(format!("plan the query: {}", line(text)))
         }
         DataFusionError::NotImplemented(text) => {
-            Error::invalid(format!("plan the query: not supported: {}", line(text)))
+            let error = Error::invalid(format!("plan the query: not supported: {}", line(text)));
+            match text.contains("Decimal scale") {
+                true => error.hint("write a number that far from 1 as `CAST('1e300' AS DOUBLE)`"),
+                false => error,
+            }
         }
         DataFusionError::Execution(text) => {
             Error::invalid(format!("evaluate the query: {}", line(text)))

@@ -7,6 +7,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `statement` | parses, refuses what writes, tells tables apart |
+//! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
@@ -18,6 +19,7 @@
 
 mod engine;
 mod error;
+mod literals;
 mod output;
 mod result;
 mod scan;

@@ -118,7 +118,7 @@ mod tests {
     fn the_oddities_stand_on_their_days() {
         for day in 1..=60 {
             let text = text(day);
-            assert_eq!(text.contains("502"), day == ERROR_PAGE_ON, "day {day}");
+            assert_eq!(text.contains("502 Bad"), day == ERROR_PAGE_ON, "day {day}");
             assert_eq!(
                 text.contains("頂樓加蓋"),
                 day >= FLOOR_TEXT_FROM,

@@ -7,6 +7,12 @@
 //! assert_eq!(lake.sql("SELECT count(*) AS n FROM clean.a")[0]["n"], 1);
 //! ```
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails here fails the test that called it"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;

@@ -124,7 +124,11 @@ fn the_project_may_be_named_before_or_after_the_command_or_found_upward() {
 #[test]
 fn a_reader_that_goes_away_is_success() {
     let lake = filled();
-    let query = "SELECT v.value FROM generate_series(1, 300000) AS v";
+    let many: String = (0..200_000).map(|k| format!("{{\"k\": {k}}}\n")).collect();
+    lake.file("many.jsonl", many);
+    lake.ingest("clean/a", &["many.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let query = "SELECT * FROM clean.a";
     for args in [
         ["sql", query, "--format", "csv"],
         ["sql", query, "--format", "json"],

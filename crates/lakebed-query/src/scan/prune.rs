@@ -4,7 +4,7 @@
 //! for; predicates over `source`, `dt` and `schema_version`, evaluated per file, which is exact;
 //! and DataFusion's pruning over the bounds that the catalog holds of other columns.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -338,8 +338,8 @@ pub(crate) fn prune_files(
 }
 
 /// The ids of the file columns that the expressions name, nested ones aside.
-pub(crate) fn named_ids(columns: &TableColumns, filters: &[&Expr]) -> BTreeMap<u32, ()> {
-    let mut ids = BTreeMap::new();
+pub(crate) fn named_ids(columns: &TableColumns, filters: &[&Expr]) -> BTreeSet<u32> {
+    let mut ids = BTreeSet::new();
     for filter in filters {
         let mut names: Vec<&str> = filter
             .column_refs()
@@ -351,7 +351,7 @@ pub(crate) fn named_ids(columns: &TableColumns, filters: &[&Expr]) -> BTreeMap<u
             if let Some(column) = columns.field_named(name)
                 && !column.field.data_type().is_nested()
             {
-                ids.insert(column.id, ());
+                ids.insert(column.id);
             }
         }
     }

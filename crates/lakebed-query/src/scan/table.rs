@@ -155,11 +155,11 @@ impl LakeTable {
                 if let Some(column) = self.columns.field_at(i)
                     && !column.field.data_type().is_nested()
                 {
-                    ids.insert(column.id, ());
+                    ids.insert(column.id);
                 }
             }
         }
-        let ids: Vec<u32> = ids.into_keys().collect();
+        let ids: Vec<u32> = ids.into_iter().collect();
         let bounds = self.find_bounds(&wanted, &files, &ids).await?;
         let mut found = (files, bounds);
         prune_files(

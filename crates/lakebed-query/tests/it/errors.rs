@@ -91,6 +91,12 @@ async fn unknown_names_are_answered_with_near_ones() {
             "",
         ),
         (
+            "SELECT COUNT(*) FROM clean.weibo WHERE CAST(title AS BIGINT) > 5",
+            ErrorKind::InvalidInput,
+            "title 0",
+            "",
+        ),
+        (
             "DROP TABLE clean.weibo",
             ErrorKind::InvalidInput,
             "DROP TABLE",

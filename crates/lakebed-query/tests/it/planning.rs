@@ -306,3 +306,76 @@ async fn named_datasets_are_freshened_and_their_reads_counted() {
     assert_eq!(counted.len(), 2);
     assert!(counted.iter().all(|(_, _, reads)| *reads == 1));
 }
+
+#[tokio::test]
+async fn filters_made_while_running_reach_renamed_columns() {
+    let t = ten_days().await;
+    for (text, want) in [
+        (
+            "SELECT key AS v FROM clean.d ORDER BY key DESC LIMIT 3",
+            json!([{"v": 99}, {"v": 98}, {"v": 97}]),
+        ),
+        (
+            "SELECT key AS v FROM clean.d ORDER BY dt, name DESC LIMIT 2",
+            json!([{"v": 9}, {"v": 8}]),
+        ),
+        (
+            "SELECT a.key AS v FROM clean.d a JOIN (SELECT key + 90 AS k FROM clean.d WHERE key < 2) b ON a.key = b.k ORDER BY 1",
+            json!([{"v": 90}, {"v": 91}]),
+        ),
+        (
+            "SELECT key AS v FROM clean.d WHERE key IN (SELECT MAX(key) FROM clean.d GROUP BY dt) AND dt < '2024-01-03' ORDER BY 1",
+            json!([{"v": 9}, {"v": 19}]),
+        ),
+        (
+            "SELECT COUNT(DISTINCT name) AS v FROM clean.d WHERE price > 50 OR price IS NULL",
+            json!([{"v": 80}]),
+        ),
+        (
+            "SELECT schema_version AS v FROM clean.d GROUP BY schema_version HAVING MIN(key) > 20",
+            json!([{"v": 2}]),
+        ),
+        (
+            "SELECT (SELECT COUNT(*) FROM clean.d WHERE dt > '2024-01-05') AS v",
+            json!([{"v": 50}]),
+        ),
+    ] {
+        assert_eq!(t.rows(text).await, want, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn row_groups_and_pages_are_skipped_by_the_right_column() {
+    let mut t = TestLake::new().await;
+    t.publish(
+        "clean/g",
+        1,
+        vec![field(1, "a", "int"), field(2, "b", "int")],
+    )
+    .await;
+    t.publish(
+        "clean/g",
+        2,
+        vec![field(2, "a", "int"), field(1, "b", "int")],
+    )
+    .await;
+    // In the file, `a` grows and `b` falls; in SQL the names are the other way round.
+    let rows: Vec<Value> = (0..1000).map(|i| json!({"a": i, "b": 5000 - i})).collect();
+    t.add("clean/g", "2024-01-01", 1, &rows).await;
+    for (filter, want) in [
+        ("b = 950", 1),
+        ("a = 4050", 1),
+        ("a = 950", 0),
+        ("b > 4000", 0),
+        ("a > 4990 AND b < 5", 5),
+        ("a <= 4001 OR b = 0", 2),
+    ] {
+        let text = format!("SELECT COUNT(*) FROM clean.g WHERE {filter}");
+        assert_eq!(t.value(&text).await, json!(want), "{filter}");
+    }
+    assert_eq!(
+        t.rows("SELECT a, b FROM clean.g WHERE b BETWEEN 500 AND 501 ORDER BY a")
+            .await,
+        json!([{"a": 4499, "b": 501}, {"a": 4500, "b": 500}])
+    );
+}

@@ -84,3 +84,50 @@ async fn literals_compare_exactly() {
         json!(9_007_199_254_740_993_i64)
     );
 }
+
+#[tokio::test]
+async fn float_columns_compare_with_decimal_and_exponent_literals() {
+    let mut t = TestLake::new().await;
+    t.publish("clean/f", 1, vec![field(1, "x", "float")]).await;
+    let rows = [
+        json!({"x": 0.1}),
+        json!({"x": 1e-7}),
+        json!({"x": 1e20}),
+        json!({"x": null}),
+    ];
+    t.add("clean/f", "2024-01-01", 1, &rows).await;
+    for (filter, want) in [
+        ("x = 0.1", 1),
+        ("x < 1e-3", 1),
+        ("x > 1e19", 1),
+        ("x > 0.0000001 AND x < 1.5", 1),
+        ("x >= 1e-7", 3),
+        ("x < CAST('1e300' AS DOUBLE)", 3),
+        ("x IN (0.1, 1e20)", 2),
+        ("x BETWEEN 1e-8 AND 0.5", 2),
+        ("COALESCE(x, 0.0) = 0.0", 1),
+        ("CASE WHEN x IS NULL THEN -1.5 ELSE x END < 0.0000002", 2),
+        ("power(2, 0.5) < 1.42", 4),
+        ("(SELECT MAX(x) FROM clean.f) > 99999.5", 4),
+    ] {
+        let text = format!("SELECT COUNT(*) FROM clean.f WHERE {filter}");
+        assert_eq!(t.value(&text).await, json!(want), "{filter}");
+    }
+    assert_eq!(
+        t.value("SELECT x * 1.5 FROM clean.f WHERE x > 1").await,
+        json!(1.5e20)
+    );
+    let huge = t
+        .try_rows("SELECT COUNT(*) FROM clean.f WHERE x < 1e300")
+        .await
+        .unwrap_err();
+    assert!(huge.hints()[0].contains("CAST('1e300' AS DOUBLE)"));
+    assert_eq!(t.value("SELECT 0.1 + 0.2").await, json!(0.3));
+    assert_eq!(
+        t.value(
+            "SELECT approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM clean.f WHERE x < 1"
+        )
+        .await,
+        json!(0.050_000_05)
+    );
+}

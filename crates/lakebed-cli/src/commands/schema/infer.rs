@@ -114,10 +114,7 @@ fn print_table(printer: &Printer, fields: &[FieldLine]) -> Result<()> {
             .collect();
         table.row([
             field.path.clone(),
-            field
-                .field_type
-                .clone()
-                .unwrap_or_else(|| "(as declared)".to_owned()),
+            type_text(field),
             grouped(field.absent),
             grouped(field.null),
             grouped(field.empty),
@@ -133,6 +130,15 @@ fn print_table(printer: &Printer, fields: &[FieldLine]) -> Result<()> {
         ]);
     }
     printer.table(&table)
+}
+
+/// Elements have no type of their own; a field without a proposed one is declared already.
+fn type_text(field: &FieldLine) -> String {
+    match &field.field_type {
+        Some(field_type) => field_type.clone(),
+        None if field.path.ends_with("[]") => String::new(),
+        None => "(as declared)".to_owned(),
+    }
 }
 
 fn field_lines(evidence: &Evidence, inferred: &InferredFields) -> Vec<FieldLine> {

@@ -28,7 +28,7 @@ fn empty_cells_are_null_or_empty() {
     );
     let record = decoded.rejects[0]
         .clone()
-        .into_record(crate::name::ContentHash::of(b"x"));
+        .into_record(0);
     assert_eq!((record.field.as_str(), record.form.as_str()), ("n", "csv"));
     assert_eq!(
         (record.header, record.reasons.len()),
