@@ -33,6 +33,7 @@ pub(super) struct NamedFiles {
 pub(super) struct Produced {
     pub(super) provenance: Provenance,
     is_refused: bool,
+    hints: Vec<String>,
     logged: Option<LoggedRecord>,
     files: Vec<WrittenFile>,
     rejects_file: Option<String>,
@@ -42,9 +43,10 @@ pub(super) struct Produced {
 
 impl Produced {
     /// Nothing was written, because records do not fit.
-    pub(super) fn refused(stats: DecodeStats, provenance: Provenance) -> Self {
+    pub(super) fn refused(stats: DecodeStats, hints: Vec<String>, provenance: Provenance) -> Self {
         Self {
             is_refused: true,
+            hints,
             provenance,
             stats,
             ..Self::nothing(&[])
@@ -63,6 +65,7 @@ impl Produced {
         Self {
             provenance: Provenance::Live,
             is_refused: false,
+            hints: Vec::new(),
             logged: None,
             files: Vec::new(),
             rejects_file: None,
@@ -248,6 +251,7 @@ impl Call<'_> {
         Produced {
             provenance,
             is_refused: false,
+            hints: Vec::new(),
             logged: Some(logged),
             files: files
                 .files
@@ -307,6 +311,7 @@ impl Call<'_> {
             provenance,
             complete: false,
             warnings,
+            hints: produced.hints,
             drift: stats.drift,
             presence: stats.presence,
         }
