@@ -35,6 +35,7 @@ use lakebed::{Error, Result};
 
 use crate::error::{convert, nearest, quoted};
 use crate::literals::FloatLiterals;
+use crate::nested_text::NestedText;
 use crate::result::{QueryResult, QueryStats, planned_files};
 use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
 use crate::statement::{
@@ -122,6 +123,7 @@ impl QueryEngine {
     /// An engine over a lake and the catalog that indexes it.
     pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
         let mut rules = Analyzer::new().rules;
+        rules.insert(0, Arc::new(NestedText));
         rules.insert(0, Arc::new(FloatLiterals));
         let state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)

@@ -7,6 +7,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `statement` | parses, refuses what writes, tells tables apart |
+//! | `nested_text` | nested values cast to text, as JSON |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
@@ -20,6 +21,7 @@
 mod engine;
 mod error;
 mod literals;
+mod nested_text;
 mod output;
 mod result;
 mod scan;

@@ -308,3 +308,27 @@ fn two_schema_versions_read_as_one_table() {
     // An input keeps the version it was stored under.
     ingest(&lake, &["a.jsonl"]).code(1).says(&["version"]);
 }
+
+#[test]
+fn nested_values_read_as_json_and_as_text() {
+    let fields = "\n[[field]]\nid = 1\nname = \"k\"\ntype = \"int\"\n\n[[field]]\nid = 2\nname = \"s\"\ntype = \"struct\"\n\n  [[field.field]]\n  id = 3\n  name = \"d\"\n  type = \"decimal(5,2)\"\n\n[[field]]\nid = 4\nname = \"m\"\ntype = \"map<string>\"\n";
+    let lake = TestLake::new().dataset("clean/n", fields);
+    lake.file(
+        "n.jsonl",
+        "{\"k\": 1, \"s\": {\"d\": 1.50}, \"m\": {\"材\": \"棉\"}}\n{\"k\": 2}\n{\"k\": 3, \"s\": {}}\n",
+    );
+    lake.ingest("clean/n", &["n.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let texts =
+        lake.sql("SELECT CAST(s AS VARCHAR) AS s, CAST(m AS VARCHAR) AS m FROM clean.n ORDER BY k");
+    assert_eq!(texts[0]["s"], "{\"d\":1.50}");
+    assert_eq!(texts[0]["m"], "{\"材\":\"棉\"}");
+    assert!(texts[1]["s"].is_null());
+    assert_eq!(texts[2]["s"], "{\"d\":null}");
+    let found = "SELECT k FROM clean.n WHERE CAST(s AS VARCHAR) LIKE '%1.50%'";
+    assert_eq!(lake.sql_one(found), "1");
+    assert_eq!(
+        lake.sql("SELECT m FROM clean.n WHERE k = 1")[0]["m"]["材"],
+        "棉"
+    );
+}

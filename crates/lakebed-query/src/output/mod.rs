@@ -14,6 +14,7 @@ pub use csv::write_csv;
 pub use json::write_json;
 pub use parquet::write_parquet;
 pub use table::write_table;
+pub(crate) use value::plain_text;
 
 use lakebed::Error;
 

@@ -261,7 +261,7 @@ fn push_entries(out: &mut Vec<u8>, map: &MapArray, row: usize) -> Result<()> {
 }
 
 /// The value as plain text, nested ones as JSON; `None` = NULL.
-pub(super) fn plain_text(array: &dyn Array, row: usize) -> Result<Option<String>> {
+pub(crate) fn plain_text(array: &dyn Array, row: usize) -> Result<Option<String>> {
     if array.is_null(row) || *array.data_type() == DataType::Null {
         return Ok(None);
     }

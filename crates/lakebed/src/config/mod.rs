@@ -14,9 +14,10 @@ mod settings;
 mod source;
 mod toml_text;
 
-pub use project::{InitOutcome, InitStep, LOCAL_FILE, PROJECT_FILE, Project};
+pub use project::{InitOutcome, InitStep, Project};
 pub use settings::{
-    Layers, MismatchPolicy, Origin, Setting, SettingKey, Settings, ShownSetting, mask_credentials,
+    LOCAL_FILE, Layers, MismatchPolicy, Origin, PROJECT_FILE, Setting, SettingKey, Settings,
+    ShownSetting, mask_credentials,
 };
 pub use source::{DatasetConfig, Evolution, SourceConfig};
 pub(crate) use toml_text::list_keys;

@@ -12,15 +12,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::config::{Layers, Settings};
+use crate::config::settings::{LOCAL_FILE, Layers, PROJECT_FILE, Settings};
 use crate::error::{Error, Result};
 use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
-
-/// Name of the file that marks a project.
-pub const PROJECT_FILE: &str = "lakebed.toml";
-/// Name of the git-ignored settings of one machine.
-pub const LOCAL_FILE: &str = "lakebed.local.toml";
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
 const IGNORED: [&str; 4] = [
@@ -65,6 +60,13 @@ pub struct InitOutcome {
     pub is_default_zone: bool,
     /// Its files, and what was done to them.
     pub steps: Vec<(PathBuf, InitStep)>,
+}
+
+impl Settings {
+    /// Reads and resolves the settings of a project.
+    pub fn load(project: &Project, layers: &Layers) -> Result<Self> {
+        Self::load_in(project.root(), layers)
+    }
 }
 
 impl Project {

@@ -9,10 +9,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::config::project::{LOCAL_FILE, PROJECT_FILE};
-use crate::config::{Project, list_keys, nearest_hint, parse_toml};
+use crate::config::{list_keys, nearest_hint, parse_toml};
 use crate::error::{Error, Result};
 use crate::time::time_zone;
+
+/// Name of the file that marks a project.
+pub const PROJECT_FILE: &str = "lakebed.toml";
+/// Name of the git-ignored settings of one machine.
+pub const LOCAL_FILE: &str = "lakebed.local.toml";
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -355,9 +359,8 @@ impl Resolver<'_> {
 }
 
 impl Settings {
-    /// Reads and resolves the settings of a project.
-    pub fn load(project: &Project, layers: &Layers) -> Result<Self> {
-        let root = project.root();
+    /// Reads and resolves the settings of the project in `root`.
+    pub(super) fn load_in(root: &Path, layers: &Layers) -> Result<Self> {
         let local = FileLayer::read(root.join(LOCAL_FILE), true)?;
         let main = FileLayer::read(root.join(PROJECT_FILE), false)?;
         let resolver = Resolver {

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
+use crate::ingest::call::{Attempt, Call, Planned};
 use crate::ingest::convert::PresenceCounts;
 use crate::ingest::decode::DecodeStats;
-use crate::ingest::inputs::Planned;
 use crate::ingest::pipeline::InputResult;
 use crate::ingest::read::rules_hash;
 use crate::ingest::request::{
     IngestOutcome, IngestReport, REPORT_FORMAT, SkippedInput, StoredInput, WrittenFile,
 };
-use crate::ingest::run::{Attempt, Call};
 use crate::ingest::write::StagedFile;
 use crate::log::{DatasetState, Draft, LoggedRecord};
 use crate::name::ContentHash;

@@ -3,23 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
+use crate::ingest::call::{Call, Known, Planned};
 use crate::ingest::pipeline::Staged;
 use crate::ingest::read::{ChunkReader, Form, InputSource, hash_input, rules_hash};
 use crate::ingest::request::SkippedInput;
-use crate::ingest::run::Call;
 use crate::log::{DatasetState, InputAnswer, InputQuery, answer};
 use crate::name::ContentHash;
 use crate::time::BusinessDate;
-
-/// An input with its answer from the replay table.
-pub(super) struct Planned {
-    pub(super) source: InputSource,
-    /// The record that stored the same content under another label.
-    pub(super) repeat_of: Option<u64>,
-}
-
-/// What is found out about inputs, by display name: identity, and the form once it was read.
-pub(super) type Known = BTreeMap<String, (ContentHash, Option<Form>)>;
 
 impl Call<'_> {
     /// The replay table for every input; hashes are taken beforehand where an answer may depend on them.

@@ -8,6 +8,7 @@
 //! `infer` looks at files before there is a schema: evidence per field, and proposed fields with reasons.
 
 mod assemble;
+mod call;
 pub mod chunk;
 pub mod convert;
 pub mod decode;
@@ -24,6 +25,9 @@ mod report;
 mod request;
 mod run;
 mod write;
+
+#[cfg(test)]
+mod tests;
 
 pub use progress::{Progress, Silent};
 pub use rejects::{KeptReject, Retry, RetryGroup, for_each_reject, retry_inputs};

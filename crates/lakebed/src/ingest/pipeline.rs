@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Memory is bounded by the tokens, not by the input. What is written depends on the inputs, the
-//! plan and the chunk size alone, never on the number of threads (ING-4). Nothing here commits.
+//! plan and the chunk size alone, never on the number of threads (see `write`). Nothing here commits.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -192,8 +192,8 @@ fn read_all(
         facts.push(reader.finish()?);
     }
     if !pending.is_empty() {
-        // The answer does not matter any more: everything was read.
-        drop(send(pending));
+        // Everything was read, so it does not matter any more whether somebody still listens.
+        send(pending);
     }
     Ok(facts)
 }
@@ -245,8 +245,7 @@ fn decode_and_encode(
             .map_or("-", InputSource::display_name);
         let decoded = decoder.decode(chunk, name)?;
         let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
-        job.progress
-            .advance(0, rows, rejected);
+        job.progress.advance(0, rows, rejected);
         if rejected > 0 && job.mismatch == Mismatch::Fail {
             shared.refused.store(true, Ordering::SeqCst);
         }
@@ -287,6 +286,7 @@ fn append_all(
 ) -> Result<(Staged, Counts)> {
     let mut out = Appender {
         shared,
+        labels: labels(shared.job.inputs),
         writer: None,
         rejects: None,
         files: Vec::new(),
@@ -311,9 +311,8 @@ fn append_all(
             if let Some(group) = piece.group {
                 out.append(group)?;
             }
-            if tokens.try_send(()).is_err() {
-                // The reader is done and gone; nobody waits for the token.
-            }
+            // When the reader is done and gone, nobody waits for the token.
+            tokens.try_send(()).ok();
         }
     }
     if let Some((_, answer)) = waiting.pop_first() {
@@ -335,6 +334,8 @@ fn append_all(
 
 struct Appender<'a> {
     shared: &'a Shared<'a>,
+    /// Names of the inputs in the rejects file.
+    labels: Vec<String>,
     writer: Option<DataFileWriter>,
     rejects: Option<LinesFileWriter>,
     files: Vec<StagedFile>,
@@ -378,7 +379,10 @@ impl Appender<'_> {
         }
         let index = u32::try_from(input)
             .map_err(|_| Error::limit("there are more than 4294967295 inputs"))?;
-        for draft in rejects {
+        let label = self.labels.get(input).cloned().unwrap_or_default();
+        for mut draft in rejects {
+            // The lake does not depend on where a machine keeps its inbox.
+            draft.file.clone_from(&label);
             if self.rejects.is_none() {
                 let path = self.shared.job.rejects_stage.child("writing-rejects");
                 self.rejects = Some(LinesFileWriter::create(self.shared.job.store, path)?);
@@ -412,5 +416,51 @@ impl Appender<'_> {
             .transpose()?;
         kill_point("ingest.rejects_durable");
         Ok((self.files, rejects))
+    }
+}
+
+/// A name for each input that does not depend on the machine's folders: its base name, with as many
+/// folders before it as it takes to tell the inputs of a call apart.
+fn labels(inputs: &[InputSource]) -> Vec<String> {
+    let suffix = |name: &str, parts: usize| {
+        let all: Vec<&str> = name.split('/').filter(|p| !p.is_empty()).collect();
+        all[all.len().saturating_sub(parts)..].join("/")
+    };
+    let names: Vec<&str> = inputs.iter().map(InputSource::display_name).collect();
+    let longest = names
+        .iter()
+        .map(|n| n.split('/').count())
+        .max()
+        .unwrap_or(1);
+    let mut labels: Vec<String> = names.iter().map(|n| suffix(n, 1)).collect();
+    for parts in 2..=longest {
+        let mut count: BTreeMap<&String, usize> = BTreeMap::new();
+        for label in &labels {
+            *count.entry(label).or_default() += 1;
+        }
+        let shared: Vec<bool> = labels
+            .iter()
+            .map(|l| count.get(l).is_some_and(|n| *n > 1))
+            .collect();
+        if !shared.contains(&true) {
+            break;
+        }
+        for (i, name) in names.iter().enumerate().filter(|(i, _)| shared[*i]) {
+            labels[i] = suffix(name, parts);
+        }
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn labels_are_as_short_as_they_may_be() {
+        let inputs =
+            ["/in/a/x.csv", "/in/b/x.csv", "/in/y.csv"].map(|p| InputSource::file(Path::new(p)));
+        assert_eq!(labels(&inputs), ["a/x.csv", "b/x.csv", "y.csv"]);
     }
 }

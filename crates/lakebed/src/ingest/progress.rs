@@ -3,13 +3,9 @@
 /// Receives progress; called from several threads.
 pub trait Progress: Sync {
     /// The call has begun; `total_bytes` as stored on disk, `None` where nobody knows (standard input).
-    fn begin(&self, total_bytes: Option<u64>) {
-        drop(total_bytes);
-    }
+    fn begin(&self, _total_bytes: Option<u64>) {}
     /// Bytes that were read (as stored on disk), rows and rejects that were decoded since the last call.
-    fn advance(&self, bytes: u64, rows: u64, rejected: u64) {
-        drop((bytes, rows, rejected));
-    }
+    fn advance(&self, _bytes: u64, _rows: u64, _rejected: u64) {}
     /// The call has ended, well or not.
     fn end(&self) {}
 }

@@ -146,63 +146,84 @@ pub async fn retry_inputs(
             ))
         })?;
     let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
-    let mut json = Vec::new();
-    let mut csv: BTreeMap<Vec<String>, Vec<u8>> = BTreeMap::new();
-    let (mut left, mut json_records) = (0, 0);
-    let mut csv_records: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    let mut texts = RetryTexts::default();
     for record in parse_lines(&path, &bytes)? {
-        let record = record?;
+        texts.add(record?);
+    }
+    let left = texts.left;
+    Ok(Retry {
+        dt,
+        groups: texts.write(commit, scratch)?,
+        left,
+    })
+}
+
+/// Quarantined records gathered by the form of their input; CSV by header, too.
+#[derive(Default)]
+struct RetryTexts {
+    json: (Vec<u8>, u64),
+    csv: BTreeMap<Vec<String>, (Vec<u8>, u64)>,
+    left: u64,
+}
+
+impl RetryTexts {
+    fn add(&mut self, record: RejectRecord) {
         if record
             .reasons
             .iter()
             .any(|r| NOT_RECORDS.contains(&r.code.as_str()))
         {
-            left += 1;
+            self.left += 1;
         } else if record.form == "csv" {
-            let text = csv.entry(record.header.clone()).or_default();
+            let (text, records) = self.csv.entry(record.header).or_default();
             text.extend_from_slice(record.raw.trim_end_matches(['\r', '\n']).as_bytes());
             text.push(b'\n');
-            *csv_records.entry(record.header).or_default() += 1;
+            *records += 1;
         } else {
             // A line break outside of strings is white space, and strings hold none: one line each.
-            json.extend(
+            let (text, records) = &mut self.json;
+            text.extend(
                 record
                     .raw
                     .bytes()
                     .map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }),
             );
-            json.push(b'\n');
-            json_records += 1;
+            text.push(b'\n');
+            *records += 1;
         }
     }
-    let mut groups = Vec::new();
-    if json_records > 0 {
-        let file = write_scratch(scratch, &format!("rejects-of-{commit}.jsonl"), &json)?;
-        groups.push(RetryGroup {
-            inputs: vec![InputSource::file(&file)],
-            read: ReadSpec {
+
+    fn write(self, commit: &CommitId, scratch: &Path) -> Result<Vec<RetryGroup>> {
+        let mut groups = Vec::new();
+        let mut group = |name: String, text: &[u8], records: u64, read: ReadSpec| -> Result<()> {
+            let file = write_scratch(scratch, &name, text)?;
+            groups.push(RetryGroup {
+                inputs: vec![InputSource::file(&file)],
+                read,
+                records,
+            });
+            Ok(())
+        };
+        let (text, records) = self.json;
+        if records > 0 {
+            let read = ReadSpec {
                 format: Some(InputFormat::Jsonl),
                 encoding: utf8(),
                 ..ReadSpec::default()
-            },
-            records: json_records,
-        });
-    }
-    for (n, (header, text)) in csv.into_iter().enumerate() {
-        let file = write_scratch(scratch, &format!("rejects-of-{commit}-{n}.csv"), &text)?;
-        let records = csv_records.get(&header).copied().unwrap_or_default();
-        groups.push(RetryGroup {
-            inputs: vec![InputSource::file(&file)],
-            read: ReadSpec {
+            };
+            group(format!("rejects-of-{commit}.jsonl"), &text, records, read)?;
+        }
+        for (n, (header, (text, records))) in self.csv.into_iter().enumerate() {
+            let read = ReadSpec {
                 format: Some(InputFormat::Csv),
                 encoding: utf8(),
                 header: Some(header),
                 ..ReadSpec::default()
-            },
-            records,
-        });
+            };
+            group(format!("rejects-of-{commit}-{n}.csv"), &text, records, read)?;
+        }
+        Ok(groups)
     }
-    Ok(Retry { dt, groups, left })
 }
 
 fn utf8() -> Option<String> {

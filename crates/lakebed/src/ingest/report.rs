@@ -1,7 +1,5 @@
 //! The refusal of a call whose records do not fit: every drifted field, with counts and samples.
 
-use std::fmt::Write as _;
-
 use crate::error::Error;
 use crate::ingest::convert::DriftItem;
 use crate::ingest::request::{IngestOutcome, IngestReport};
@@ -59,16 +57,20 @@ fn mismatch_error(report: &IngestReport) -> Error {
 
 /// One drifted place in one line.
 fn drift_line(item: &DriftItem) -> String {
-    let mut line = format!("{} ({}): {} x", item.path, item.code, item.count);
-    if !item.samples.is_empty() {
-        let samples: Vec<String> = item.samples.iter().map(|s| format!("`{s}`")).collect();
-        // A String takes every write.
-        drop(write!(line, ", such as {}", samples.join(", ")));
-    }
-    drop(write!(
+    let samples: Vec<String> = item.samples.iter().map(|s| format!("`{s}`")).collect();
+    let such_as = if samples.is_empty() {
+        String::new()
+    } else {
+        format!(", such as {}", samples.join(", "))
+    };
+    let DriftItem {
+        path,
+        code,
+        count,
+        file,
         line,
-        "; first at {} line {}: {}",
-        item.file, item.line, item.reason
-    ));
-    line
+        reason,
+        ..
+    } = item;
+    format!("{path} ({code}): {count} x{such_as}; first at {file} line {line}: {reason}")
 }

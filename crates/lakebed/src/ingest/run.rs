@@ -10,25 +10,21 @@ use crate::catalog::{Catalog, sync};
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::ingest::assemble::Produced;
-use crate::ingest::convert::Plan;
+use crate::ingest::call::{Attempt, Call, GROUP_BYTES, Known, Planned};
 use crate::ingest::decode::Mismatch;
-use crate::ingest::inputs::{Known, Planned};
 use crate::ingest::pipeline::{Job, Staged, run as run_pipeline};
 use crate::ingest::progress::Progress;
-use crate::ingest::read::{InputSource, ReadOptions};
+use crate::ingest::read::InputSource;
 use crate::ingest::request::{IngestOutcome, IngestReport, IngestRequest};
 use crate::log::{
     CommitOutcome, DatasetState, SealOutcome, commit, finish_moves, refusal, seal,
     withdraw_success, write_success,
 };
-use crate::name::{AttemptId, ContentHash};
-use crate::registry;
-use crate::spec::{FieldSpec, PartitionKey, ReadSpec, Requirement};
+use crate::name::AttemptId;
+use crate::spec::Requirement;
 use crate::store::{Lake, partition_dir, rejects_dir, stage_dir};
 use crate::time::unique_id;
 
-/// Bytes of text in a row group, unless asked otherwise.
-const GROUP_BYTES: usize = 16 << 20;
 /// Bytes after which a call begins its next data file.
 const FILE_BYTES: usize = 1 << 30;
 /// How often a call starts over before it gives up.
@@ -83,64 +79,7 @@ enum Tried {
     StartOver,
 }
 
-/// What does not change over the rounds of a call.
-pub(super) struct Call<'a> {
-    pub(super) lake: &'a Lake,
-    pub(super) request: &'a IngestRequest,
-    pub(super) version: u32,
-    pub(super) schema_hash: ContentHash,
-    pub(super) read_spec: ReadSpec,
-    pub(super) read: ReadOptions,
-    fields: Vec<FieldSpec>,
-    plan: Arc<Plan>,
-}
-
-/// One try of a call: what was planned and what lies in the stage under its id.
-pub(super) struct Attempt {
-    pub(super) id: AttemptId,
-    /// Whether the date was sealed when it began.
-    pub(super) sealed: bool,
-    pub(super) planned: Vec<Planned>,
-    pub(super) staged: Staged,
-}
-
-impl<'a> Call<'a> {
-    async fn prepare(lake: &'a Lake, request: &'a IngestRequest) -> Result<Self> {
-        let published = match request.schema_version {
-            Some(version) => registry::get(lake, &request.dataset, version).await?,
-            None => registry::latest(lake, &request.dataset).await?.ok_or_else(|| {
-                let dataset = &request.dataset;
-                Error::not_found(format!("dataset `{dataset}` has no published schema"))
-                    .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
-                    .hint("or check the name: `lakebed schema list` shows every dataset")
-            })?,
-        };
-        let (published, schema_hash) = published;
-        let schema = &published.schema;
-        let read_spec = schema.input.overridden_by(&request.read);
-        let group_bytes = request.group_bytes.unwrap_or(GROUP_BYTES);
-        Ok(Self {
-            lake,
-            request,
-            version: schema.version,
-            schema_hash,
-            fields: schema.fields.clone(),
-            read: ReadOptions::new(&read_spec)?
-                .with_allow_empty(request.allow_empty)
-                .with_chunk_bytes(group_bytes),
-            plan: Arc::new(Plan::compile(schema, &read_spec)?),
-            read_spec,
-        })
-    }
-
-    pub(super) fn key(&self) -> PartitionKey {
-        PartitionKey {
-            dt: self.request.dt,
-            schema_version: self.version,
-            revision: 0,
-        }
-    }
-
+impl Call<'_> {
     async fn round(
         &self,
         state: &mut DatasetState,

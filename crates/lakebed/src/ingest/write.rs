@@ -5,7 +5,7 @@
 //! appender: EncodedGroup in order -> StageFile               (one file, hashed on the way)
 //! ```
 //!
-//! ING-1: the bytes of a file depend on its rows, their grouping and this program alone, never on the
+//! ING-4: the bytes of a file depend on its rows, their grouping and this program alone, never on the
 //! number of threads. What is sampled to choose encodings is the first group, in order.
 
 use std::collections::BTreeSet;
@@ -40,10 +40,10 @@ const PAGE_ROWS: usize = 8192;
 const SAMPLE_ROWS: usize = 4096;
 
 /// A row group ready to be appended.
-pub struct EncodedGroup {
+pub(super) struct EncodedGroup {
     chunks: Vec<ArrowColumnChunk>,
     /// Rows.
-    pub rows: u64,
+    pub(super) rows: u64,
 }
 
 fn parquet_error(action: &str, e: ParquetError) -> Error {
@@ -59,7 +59,7 @@ fn parquet_error(action: &str, e: ParquetError) -> Error {
 
 /// Encodes row groups; shared by all workers.
 #[derive(Clone)]
-pub struct GroupEncoder {
+pub(super) struct GroupEncoder {
     schema: SchemaRef,
     factory: Arc<ArrowRowGroupWriterFactory>,
     properties: WriterPropertiesPtr,
@@ -68,7 +68,7 @@ pub struct GroupEncoder {
 
 impl GroupEncoder {
     /// Chooses encodings by a sample (the first rows in order) and prepares the writers.
-    pub fn new(schema: SchemaRef, sample: &[RecordBatch]) -> Result<Self> {
+    pub(super) fn new(schema: SchemaRef, sample: &[RecordBatch]) -> Result<Self> {
         let descriptor = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(|e| parquet_error("turn the schema into a Parquet schema", e))?;
@@ -92,7 +92,7 @@ impl GroupEncoder {
     }
 
     /// Encodes one row group.
-    pub fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedGroup> {
+    pub(super) fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedGroup> {
         let fail = |e| parquet_error("encode the rows as Parquet", e);
         let mut writers = self.factory.create_column_writers(0).map_err(fail)?;
         let mut rows = 0;
@@ -157,19 +157,19 @@ impl HashingFile {
 
 /// A durable file in the stage, not yet named by any record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StagedFile {
+pub(super) struct StagedFile {
     /// Where it lies now.
-    pub path: StorePath,
+    pub(super) path: StorePath,
     /// Rows, or rejected records.
-    pub rows: u64,
+    pub(super) rows: u64,
     /// Bytes.
-    pub bytes: u64,
+    pub(super) bytes: u64,
     /// BLAKE3 of its bytes.
-    pub blake3: ContentHash,
+    pub(super) blake3: ContentHash,
 }
 
 /// A data file being written.
-pub struct DataFileWriter {
+pub(super) struct DataFileWriter {
     writer: SerializedFileWriter<HashingFile>,
     path: StorePath,
     rows: u64,
@@ -177,7 +177,11 @@ pub struct DataFileWriter {
 
 impl DataFileWriter {
     /// Begins the file at `path`, which must lie in the stage.
-    pub fn create(store: &dyn Store, path: StorePath, encoder: &GroupEncoder) -> Result<Self> {
+    pub(super) fn create(
+        store: &dyn Store,
+        path: StorePath,
+        encoder: &GroupEncoder,
+    ) -> Result<Self> {
         let file = HashingFile::create(store, &path)?;
         let schema = encoder.descriptor.root_schema_ptr();
         let writer = SerializedFileWriter::new(file, schema, Arc::clone(&encoder.properties))
@@ -190,12 +194,12 @@ impl DataFileWriter {
     }
 
     /// Bytes written so far.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.writer.bytes_written()
     }
 
     /// Appends a row group; an empty one is left out.
-    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+    pub(super) fn append(&mut self, group: EncodedGroup) -> Result<()> {
         if group.rows == 0 {
             return Ok(());
         }
@@ -210,7 +214,7 @@ impl DataFileWriter {
     }
 
     /// Writes the footer and makes the file durable.
-    pub fn finish(self) -> Result<StagedFile> {
+    pub(super) fn finish(self) -> Result<StagedFile> {
         let file = self
             .writer
             .into_inner()
@@ -220,7 +224,7 @@ impl DataFileWriter {
 }
 
 /// A file of JSON lines in zstd being written (rejects).
-pub struct LinesFileWriter {
+pub(super) struct LinesFileWriter {
     encoder: zstd::Encoder<'static, HashingFile>,
     path: StorePath,
     rows: u64,
@@ -228,7 +232,7 @@ pub struct LinesFileWriter {
 
 impl LinesFileWriter {
     /// Begins the file at `path`, which must lie in the stage.
-    pub fn create(store: &dyn Store, path: StorePath) -> Result<Self> {
+    pub(super) fn create(store: &dyn Store, path: StorePath) -> Result<Self> {
         let file = HashingFile::create(store, &path)?;
         let encoder =
             zstd::Encoder::new(file, 3).map_err(|e| Error::io("begin the file", &path, e))?;
@@ -240,7 +244,7 @@ impl LinesFileWriter {
     }
 
     /// Appends one line.
-    pub fn append(&mut self, line: &impl serde::Serialize) -> Result<()> {
+    pub(super) fn append(&mut self, line: &impl serde::Serialize) -> Result<()> {
         let mut bytes = serde_json::to_vec(line)
             .map_err(|e| Error::internal("write a line as JSON").caused_by(e))?;
         bytes.push(b'\n');
@@ -252,7 +256,7 @@ impl LinesFileWriter {
     }
 
     /// Ends the zstd frame and makes the file durable.
-    pub fn finish(self) -> Result<StagedFile> {
+    pub(super) fn finish(self) -> Result<StagedFile> {
         let file = self
             .encoder
             .finish()

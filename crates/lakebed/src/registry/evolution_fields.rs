@@ -105,7 +105,7 @@ fn check_name(past: &Past<'_>, then: &FieldAt<'_>, now: &FieldAt<'_>, problems: 
     }
 }
 
-/// REG-4: by-name readers of the folders would mix two fields of one name.
+/// By-name readers of the folders would mix two fields of one name.
 fn check_name_free(past: &Past<'_>, now: &FieldAt<'_>, problems: &mut Vec<Problem>) {
     let level = (now.parent, now.field.name.to_lowercase());
     let others = past.names.get(&level).into_iter().flatten();

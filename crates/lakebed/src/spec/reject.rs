@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A rejected record. `_lake/rejects/<layer>/<dataset>/dt=.../rejects-<16 hex>.jsonl.zst` holds one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectRecord {
-    /// Name of the input as the caller gave it.
+    /// Name of the input: its base name, with folders where two inputs of a call share it.
     pub file: String,
     /// Index of the input among those of its commit, from 0.
     pub input: u32,

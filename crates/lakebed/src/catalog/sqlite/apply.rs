@@ -1,6 +1,6 @@
 //! Applying a record: one immediate transaction, guarded by the (position, hash) before it (CAT-2).
 //!
-//! CAT-5: `column_stats` holds the columns of exactly those files that readers see, as far as the
+//! `column_stats` holds the columns of exactly those files that readers see (CAT-5), as far as the
 //! caller handed them in. A partition that leaves their sight loses them, one that comes back gets
 //! them with the record that brings it back; so a rebuild, which finds only what is there now, gives
 //! the same rows as having followed the log all along (CAT-1).

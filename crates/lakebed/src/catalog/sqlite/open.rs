@@ -1,6 +1,6 @@
 //! Opening the file: foreign files are refused before anything is changed, then the migrations run.
 //!
-//! CAT-4: migrations are numbered, append-only and additive within a line; a file of a newer line is
+//! Migrations are numbered, append-only and additive within a line (CAT-4); a file of a newer line is
 //! refused, a newer number of the same line is worked with.
 
 use std::path::{Path, PathBuf};

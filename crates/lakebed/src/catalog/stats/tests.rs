@@ -1,3 +1,5 @@
+//! Statistics from footers: every type, exactness, damage.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

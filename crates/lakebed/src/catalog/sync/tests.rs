@@ -1,3 +1,5 @@
+//! Syncing attacked: other pasts, missing files, several programs at once.
+
 use std::sync::Arc;
 
 use super::*;

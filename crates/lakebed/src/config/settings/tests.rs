@@ -1,6 +1,7 @@
 //! Layers, origins, masking.
 
 use super::*;
+use crate::config::Project;
 
 fn project(main: &str, local: Option<&str>) -> (tempfile::TempDir, Project) {
     let dir = tempfile::tempdir().unwrap();

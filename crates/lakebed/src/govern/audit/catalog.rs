@@ -40,34 +40,16 @@ pub(super) async fn check(
     for (dataset, data) in &view.datasets {
         let position = positions.remove(dataset).unwrap_or(LogPosition::START);
         let Some(state) = &data.state else { continue };
-        if position.number < state.position().number {
-            report.findings.push(Finding {
+        match standing(&position, state.position()) {
+            None => compare(catalog, state, report).await?,
+            Some((severity, message, repair)) => report.findings.push(Finding {
                 invariant: "CAT-3",
-                severity: Severity::Warning,
+                severity,
                 dataset: Some(dataset.clone()),
                 subject: catalog.location(),
-                message: format!(
-                    "stands at record {}, the log at {}",
-                    position.number,
-                    state.position().number
-                ),
-                repair: Repair::SyncCatalog,
-            });
-        } else if position != *state.position() {
-            report.findings.push(Finding {
-                invariant: "CAT-3",
-                severity: Severity::Error,
-                dataset: Some(dataset.clone()),
-                subject: catalog.location(),
-                message: format!(
-                    "stands at record {}, which is not record {} of the log: one of the two comes from a backup",
-                    position.number,
-                    state.position().number
-                ),
-                repair: Repair::Manual { advice: REBUILD.into() },
-            });
-        } else {
-            compare(catalog, state, report).await?;
+                message,
+                repair,
+            }),
         }
     }
     for (dataset, position) in positions.into_iter().filter(|(_, p)| p.number > 0) {
@@ -86,6 +68,31 @@ pub(super) async fn check(
         });
     }
     Ok(())
+}
+
+/// What is wrong with where the catalog stands; `None` = it stands where the log stands.
+fn standing(catalog: &LogPosition, log: &LogPosition) -> Option<(Severity, String, Repair)> {
+    if catalog == log {
+        return None;
+    }
+    if catalog.number < log.number {
+        let message = format!(
+            "stands at record {}, the log at {}",
+            catalog.number, log.number
+        );
+        return Some((Severity::Warning, message, Repair::SyncCatalog));
+    }
+    let message = format!(
+        "stands at record {}, which is not record {} of the log: one of the two comes from a backup",
+        catalog.number, log.number
+    );
+    Some((
+        Severity::Error,
+        message,
+        Repair::Manual {
+            advice: REBUILD.into(),
+        },
+    ))
 }
 
 async fn compare(
@@ -110,7 +117,7 @@ async fn compare(
     }
     let mut differ = |key: &PartitionKey, message: String| {
         report.findings.push(Finding {
-            invariant: "CAT-4",
+            invariant: "CAT-6",
             severity: Severity::Error,
             dataset: Some(state.dataset().clone()),
             subject: key.to_string(),

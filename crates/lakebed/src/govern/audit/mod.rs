@@ -18,7 +18,7 @@
 //! | STG-2 | no temporary file of a put is left |
 //! | REJ-1 | every rejects file lies at its place with its size |
 //! | SCH-1 | every schema version in use is published |
-//! | CAT-3, CAT-4 | the catalog stands where the log stands and says the same |
+//! | CAT-3, CAT-6 | the catalog stands where the log stands and says the same |
 //! | ADV-1, ADV-2 | advice: a day beyond 5 GB or 500 files; many small files |
 
 mod catalog;

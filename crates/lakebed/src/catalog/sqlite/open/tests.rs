@@ -1,3 +1,5 @@
+//! Opening attacked: foreign files, newer lines, several programs at once.
+
 use super::*;
 use crate::catalog::Catalog;
 use crate::catalog::testlog::lake_spec;

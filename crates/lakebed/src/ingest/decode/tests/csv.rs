@@ -26,9 +26,7 @@ fn empty_cells_are_null_or_empty() {
         decoded.rejects[0].header.as_ref().unwrap().names,
         ["k", "t", "n"]
     );
-    let record = decoded.rejects[0]
-        .clone()
-        .into_record(0);
+    let record = decoded.rejects[0].clone().into_record(0);
     assert_eq!((record.field.as_str(), record.form.as_str()), ("n", "csv"));
     assert_eq!(
         (record.header, record.reasons.len()),

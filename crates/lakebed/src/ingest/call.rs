@@ -1,0 +1,87 @@
+//! What a call of ingest knows before it looks at its inputs, and what one try of it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::ingest::convert::Plan;
+use crate::ingest::pipeline::Staged;
+use crate::ingest::read::{Form, InputSource, ReadOptions};
+use crate::ingest::request::IngestRequest;
+use crate::name::{AttemptId, ContentHash};
+use crate::registry;
+use crate::spec::{FieldSpec, PartitionKey, ReadSpec};
+use crate::store::Lake;
+
+/// Bytes of text in a row group, unless asked otherwise.
+pub(super) const GROUP_BYTES: usize = 16 << 20;
+
+/// What does not change over the rounds of a call.
+pub(super) struct Call<'a> {
+    pub(super) lake: &'a Lake,
+    pub(super) request: &'a IngestRequest,
+    pub(super) version: u32,
+    pub(super) schema_hash: ContentHash,
+    pub(super) read_spec: ReadSpec,
+    pub(super) read: ReadOptions,
+    pub(super) fields: Vec<FieldSpec>,
+    pub(super) plan: Arc<Plan>,
+}
+
+/// One try of a call: what was planned and what lies in the stage under its id.
+pub(super) struct Attempt {
+    pub(super) id: AttemptId,
+    /// Whether the date was sealed when it began.
+    pub(super) sealed: bool,
+    pub(super) planned: Vec<Planned>,
+    pub(super) staged: Staged,
+}
+
+/// An input with its answer from the replay table.
+pub(super) struct Planned {
+    pub(super) source: InputSource,
+    /// The record that stored the same content under another label.
+    pub(super) repeat_of: Option<u64>,
+}
+
+/// What is found out about inputs, by display name: identity, and the form once it was read.
+pub(super) type Known = BTreeMap<String, (ContentHash, Option<Form>)>;
+
+impl<'a> Call<'a> {
+    /// Loads the schema version and checks the reading rules.
+    pub(super) async fn prepare(lake: &'a Lake, request: &'a IngestRequest) -> Result<Self> {
+        let published = match request.schema_version {
+            Some(version) => registry::get(lake, &request.dataset, version).await?,
+            None => registry::latest(lake, &request.dataset).await?.ok_or_else(|| {
+                let dataset = &request.dataset;
+                Error::not_found(format!("dataset `{dataset}` has no published schema"))
+                    .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
+                    .hint("or check the name: `lakebed schema list` shows every dataset")
+            })?,
+        };
+        let (published, schema_hash) = published;
+        let schema = &published.schema;
+        let read_spec = schema.input.overridden_by(&request.read);
+        let group_bytes = request.group_bytes.unwrap_or(GROUP_BYTES);
+        Ok(Self {
+            lake,
+            request,
+            version: schema.version,
+            schema_hash,
+            fields: schema.fields.clone(),
+            read: ReadOptions::new(&read_spec)?
+                .with_allow_empty(request.allow_empty)
+                .with_chunk_bytes(group_bytes),
+            plan: Arc::new(Plan::compile(schema, &read_spec)?),
+            read_spec,
+        })
+    }
+
+    pub(super) fn key(&self) -> PartitionKey {
+        PartitionKey {
+            dt: self.request.dt,
+            schema_version: self.version,
+            revision: 0,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Whole calls of ingest on a lake in a folder: bytes, replay, refusal, lateness.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::decode::Mismatch;
+use super::read::resolve_inputs;
+use super::*;
+use crate::catalog::SqliteCatalog;
+use crate::error::ErrorKind;
+use crate::log::{DatasetState, seal};
+use crate::registry::{self, Evolution, PublishOptions};
+use crate::spec::{By, LoadKind, ReadSpec};
+use crate::store::{Lake, LocalStore, partition_dir, success_path};
+use crate::time::{Clock, Instant};
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    lake: Lake,
+    catalog: SqliteCatalog,
+}
+
+const SCHEMA: &str = r#"
+dataset = "clean/site"
+version = 1
+[[field]]
+id = 1
+name = "k"
+type = "int"
+[[field]]
+id = 2
+name = "标题"
+type = "string"
+"#;
+
+fn by() -> By {
+    By {
+        program: "test".into(),
+        user: None,
+        run: None,
+        note: None,
+    }
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(LocalStore::new(dir.path().join("lake")));
+        let clock = Arc::new(Clock::manual(Instant::from_micros(1_780_000_000_000_000)));
+        let lake = Lake::open_or_create(store, clock, "Asia/Taipei")
+            .await
+            .unwrap();
+        let catalog = SqliteCatalog::open(dir.path().join("catalog.db"))
+            .await
+            .unwrap();
+        let spec = registry::parse(SCHEMA, "v1.toml").unwrap();
+        let options = PublishOptions {
+            by: by(),
+            git_commit: None,
+            evolution: Evolution::Free,
+        };
+        registry::publish(&lake, &spec, &options).await.unwrap();
+        Self { dir, lake, catalog }
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path: PathBuf = self.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn request(&self, files: &[String]) -> IngestRequest {
+        IngestRequest {
+            dataset: "clean/site".parse().unwrap(),
+            dt: "2026-05-20".parse().unwrap(),
+            inputs: resolve_inputs(files).unwrap(),
+            schema_version: None,
+            read: ReadSpec::default(),
+            mismatch: Mismatch::Fail,
+            batch: None,
+            run: None,
+            complete: false,
+            late: false,
+            allow_empty: false,
+            restore: false,
+            load: LoadKind::Incremental,
+            provenance: None,
+            by: by(),
+            threads: Some(2),
+            group_bytes: None,
+        }
+    }
+
+    async fn ingest(&self, request: &IngestRequest) -> crate::Result<IngestReport> {
+        ingest(&self.lake, &self.catalog, request, &Silent).await
+    }
+
+    async fn state(&self) -> DatasetState {
+        DatasetState::load(&self.lake, &"clean/site".parse().unwrap())
+            .await
+            .unwrap()
+    }
+
+    /// Files below the stage, an attempt's or a put's.
+    async fn staged(&self) -> usize {
+        self.lake
+            .store()
+            .list(&crate::store::stage_root())
+            .await
+            .unwrap()
+            .len()
+    }
+}
+
+fn lines(from: u64, to: u64) -> String {
+    (from..to)
+        .map(|k| format!("{{\"k\":{k},\"标题\":\"第 {k} 条，{}\"}}\n", k % 7))
+        .collect()
+}
+
+#[tokio::test]
+async fn threads_do_not_change_a_byte() {
+    let mut seen = std::collections::BTreeSet::new();
+    for threads in [1, 2, 5] {
+        let f = Fixture::new().await;
+        let mut request = f.request(&[
+            f.file("a.jsonl", &lines(0, 3000)),
+            f.file("b.jsonl", "{\"k\":\"x\"}\n{\"k\":7}\n"),
+            f.file("c.jsonl", &lines(3000, 9000)),
+        ]);
+        request.mismatch = Mismatch::Quarantine;
+        request.threads = Some(threads);
+        request.group_bytes = Some(20_000);
+        let report = f.ingest(&request).await.unwrap();
+        assert_eq!((report.rows, report.rejected), (9001, 1));
+        let rejects = f.state().await.dates().values().next().unwrap().rejects[0]
+            .spec
+            .clone();
+        assert_eq!(report.files.len(), 1);
+        seen.insert(format!("{:?} {:?}", report.files[0], rejects));
+    }
+    assert_eq!(seen.len(), 1, "{seen:#?}");
+}
+
+#[tokio::test]
+async fn a_copy_and_a_replay_are_skipped_and_named() {
+    let f = Fixture::new().await;
+    let one = f.file("one.jsonl", &lines(0, 5));
+    let copy = f.file("copy.jsonl", &lines(0, 5));
+    let report = f
+        .ingest(&f.request(&[one.clone(), copy.clone()]))
+        .await
+        .unwrap();
+    assert_eq!((report.rows, report.skipped.len()), (5, 1));
+    assert!(report.skipped[0].name.ends_with("copy.jsonl"));
+    let again = f.ingest(&f.request(&[copy])).await.unwrap();
+    assert_eq!(again.outcome, IngestOutcome::AlreadyThere);
+    assert_eq!(again.skipped[0].stored_by, Some(1));
+    assert_eq!(f.state().await.position().number, 1);
+    assert_eq!(f.staged().await, 0);
+}
+
+#[tokio::test]
+async fn a_refused_call_writes_nothing_and_tells_every_drift() {
+    let f = Fixture::new().await;
+    let bad = f.file(
+        "bad.jsonl",
+        "{\"k\":1}\n{\"k\":\"n/k\"}\n{\"k\":2,\"热度\":7}\n",
+    );
+    let report = f.ingest(&f.request(&[bad])).await.unwrap();
+    assert_eq!(report.outcome, IngestOutcome::Refused);
+    let error = report.refusal().unwrap();
+    let text = error.details().join("\n");
+    for word in ["$.k", "n/k", "热度", "bad.jsonl line 2"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert_eq!(f.state().await.position().number, 0);
+    assert_eq!(f.staged().await, 0);
+}
+
+#[tokio::test]
+async fn late_records_open_a_sealed_date() {
+    let f = Fixture::new().await;
+    let mut first = f.request(&[f.file("a.jsonl", &lines(0, 2))]);
+    first.complete = true;
+    assert!(f.ingest(&first).await.unwrap().complete);
+    let key = crate::spec::PartitionKey {
+        dt: first.dt,
+        schema_version: 1,
+        revision: 0,
+    };
+    let success = success_path(&first.dataset, &key);
+    assert!(f.lake.store().find(&success).await.unwrap().is_some());
+    let mut late = f.request(&[f.file("b.jsonl", &lines(2, 4))]);
+    assert_eq!(
+        f.ingest(&late).await.unwrap_err().kind(),
+        ErrorKind::PreconditionFailed
+    );
+    assert!(f.lake.store().find(&success).await.unwrap().is_some());
+    late.late = true;
+    assert!(!f.ingest(&late).await.unwrap().complete);
+    assert!(f.lake.store().find(&success).await.unwrap().is_none());
+    let mut state = f.state().await;
+    match seal(&f.lake, &mut state, late.dt, by()).await.unwrap() {
+        crate::log::SealOutcome::Done { number } => assert_eq!(number, 3),
+        other @ crate::log::SealOutcome::AlreadySo { .. } => panic!("{other:?}"),
+    }
+    let folder = partition_dir(&late.dataset, &key);
+    assert_eq!(f.lake.store().list(&folder).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_failed_file_fails_the_whole_call() {
+    let f = Fixture::new().await;
+    let good = f.file("good.jsonl", &lines(0, 5));
+    let bad = f.file("bad.csv", "k,标题\n1,\"never closed\n");
+    let mut request = f.request(&[good, bad]);
+    request.mismatch = Mismatch::Quarantine;
+    let error = f.ingest(&request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CorruptData);
+    assert!(error.to_string().contains("bad.csv"), "{error}");
+    assert_eq!(f.state().await.position().number, 0);
+    assert_eq!(f.staged().await, 0);
+}
+
+#[tokio::test]
+async fn quarantined_records_are_tried_again() {
+    let f = Fixture::new().await;
+    let mut request = f.request(&[f.file("a.csv", "k,标题\n1,甲\n二,\"乙,\n丙\"\n3\n")]);
+    request.mismatch = Mismatch::Quarantine;
+    let report = f.ingest(&request).await.unwrap();
+    assert_eq!((report.rows, report.rejected), (1, 2));
+    let state = f.state().await;
+    let retry = retry_inputs(&f.lake, &state, &report.commit.unwrap(), f.dir.path())
+        .await
+        .unwrap();
+    assert_eq!(
+        (retry.left, retry.groups.len(), retry.groups[0].records),
+        (1, 1, 1)
+    );
+    let mut again = request.clone();
+    again.inputs = retry.groups[0].inputs.clone();
+    again.read = retry.groups[0].read.clone();
+    let second = f.ingest(&again).await.unwrap();
+    assert_eq!((second.rows, second.rejected), (0, 1), "still no int");
+}
