@@ -1,14 +1,12 @@
 //! italy-covid19/regioni: 21 rows a day over five years, under eight schema versions.
 
-use std::collections::BTreeMap;
-
 use lakebed::ingest::decode::Mismatch;
 use lakebed::spec::{Provenance, ReadSpec};
 use serde_json::Value;
 
 use crate::lake::TestLake;
 use crate::real::bulk::{Bulk, Options};
-use crate::real::data::{Cells, DayFile, assert_same, by_key, file, files, set};
+use crate::real::data::{Cells, DayFile, assert_same, file, files, set};
 use crate::real::draft::Draft;
 use crate::real::story::{Story, publish};
 
@@ -30,8 +28,10 @@ const FIRST_DAYS: [(&str, u32); 7] = [
     ("2021-01-18", 8),
 ];
 
-/// Columns of whole numbers that may be summed over all days, under the names of version 8.
-const COUNTS: [&str; 20] = [
+/// Texts and whole numbers of every row, under the names of version 8.
+const COLUMNS: [&str; 25] = [
+    "codice_regione",
+    "note",
     "ricoverati_con_sintomi",
     "terapia_intensiva",
     "totale_ospedalizzati",
@@ -47,11 +47,14 @@ const COUNTS: [&str; 20] = [
     "tamponi",
     "casi_testati",
     "ingressi_terapia_intensiva",
+    "note_test",
+    "note_casi",
     "totale_positivi_test_molecolare",
     "totale_positivi_test_antigenico_rapido",
     "tamponi_test_molecolare",
     "tamponi_test_antigenico_rapido",
-    "codice_regione",
+    "codice_nuts_1",
+    "codice_nuts_2",
 ];
 
 fn versions() -> [Draft; 8] {
@@ -284,7 +287,7 @@ fn a_column_without_a_name_is_refused_or_keeps_its_cells() {
             assert_eq!(members.len(), 1, "{extra}");
             let cell = members[""].as_str().map(str::to_owned);
             let cell = cell.unwrap_or_else(|| members[""].to_string());
-            format!("{} {cell}", text(&r["denominazione_regione"]))
+            format!("{} {cell}", text_of(&r["denominazione_regione"]))
         })
         .collect();
     let cells = Cells::read(&odd.path, ',');
@@ -299,7 +302,7 @@ fn a_column_without_a_name_is_refused_or_keeps_its_cells() {
     assert_eq!(lake.sql_one(next_day), "0");
 }
 
-fn text(value: &Value) -> &str {
+fn text_of(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
@@ -343,19 +346,17 @@ fn options_of(day: &str) -> Options {
     options
 }
 
-/// What the whole set holds, by a reader of our own.
+/// What a year holds, by a reader of our own: every row as a line.
 #[derive(Default)]
 struct Expected {
-    days: BTreeMap<String, u64>,
-    sums: BTreeMap<&'static str, (i64, u64)>,
-    codes: BTreeMap<String, u64>,
-    notes: BTreeMap<String, u64>,
+    days: usize,
+    lines: Vec<String>,
 }
 
 impl Expected {
     fn add(&mut self, day: &DayFile, cells: &Cells) {
-        self.days.insert(day.day.clone(), cells.rows.len() as u64);
-        for name in COUNTS {
+        self.days += 1;
+        let columns = COLUMNS.map(|name| {
             let old = match name {
                 "totale_positivi" => "totale_attualmente_positivi",
                 "variazione_totale_positivi" => "nuovi_attualmente_positivi",
@@ -364,18 +365,13 @@ impl Expected {
             let found = [name, old]
                 .into_iter()
                 .find(|n| cells.header.iter().any(|h| h == n));
-            let Some(found) = found else { continue };
-            let (sum, count) = self.sums.entry(name).or_default();
-            *sum += cells.sum(found);
-            *count += cells.count(found, |c| !c.is_empty()) as u64;
-        }
-        for code in cells.column("codice_regione") {
-            *self.codes.entry(code.to_owned()).or_default() += 1;
-        }
-        if cells.header.iter().any(|h| h == "note") {
-            for note in cells.column("note").into_iter().filter(|n| !n.is_empty()) {
-                *self.notes.entry(note.to_owned()).or_default() += 1;
-            }
+            found.map(|found| cells.column(found))
+        });
+        for row in 0..cells.rows.len() {
+            let line = columns.iter().fold(day.day.clone(), |line, column| {
+                format!("{line}|{}", column.as_ref().map_or("", |c| c[row]))
+            });
+            self.lines.push(line);
         }
     }
 }
@@ -413,7 +409,7 @@ fn store_years(lake: &TestLake, years: &[&'static str]) -> Vec<(&'static str, Ex
 }
 
 #[test]
-fn whole_set_of_regions_keeps_every_sum() {
+fn whole_set_of_regions_keeps_every_cell() {
     let lake = TestLake::new();
     for year in YEARS {
         for (number, draft) in (1..).zip(&versions()) {
@@ -428,8 +424,8 @@ fn whole_set_of_regions_keeps_every_sum() {
         done.extend(other.join().unwrap());
         done
     });
-    let days: usize = done.iter().map(|(_, e)| e.days.len()).sum();
-    let rows: u64 = done.iter().flat_map(|(_, e)| e.days.values()).sum();
+    let days: usize = done.iter().map(|(_, e)| e.days).sum();
+    let rows: usize = done.iter().map(|(_, e)| e.lines.len()).sum();
     assert_eq!((days, rows), (1_782, 37_422));
 
     let tables: Vec<String> = YEARS
@@ -441,50 +437,37 @@ fn whole_set_of_regions_keeps_every_sum() {
         tables.join(" UNION ALL ")
     );
     assert_eq!(lake.sql_one(&whole), "1782 37422");
-    for (year, expected) in &done {
+    for (year, expected) in done {
+        assert_eq!(expected.lines.len(), 21 * expected.days, "{year}");
         assert_year(&lake, year, expected);
     }
     lake.assert_clean();
 }
 
-fn assert_year(lake: &TestLake, year: &str, expected: &Expected) {
+/// Every row of the year, under the names of version 8; an empty cell is a null.
+fn assert_year(lake: &TestLake, year: &str, expected: Expected) {
     let table = format!("clean.regioni_{year}");
-    let counted = lake.sql(&format!(
-        "SELECT CAST(dt AS VARCHAR) AS d, count(*) AS n FROM {table} GROUP BY 1"
+    let rows = lake.sql(&format!(
+        "SELECT CAST(dt AS VARCHAR) AS d, {} FROM {table}",
+        COLUMNS.join(", ")
     ));
-    assert_eq!(by_key(&counted, "d", "n"), expected.days);
-    assert!(expected.days.values().all(|n| *n == 21));
-
-    let columns: Vec<String> = COUNTS
+    let text = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    };
+    let stored = rows
         .iter()
-        .map(|c| format!("sum(CAST({c} AS BIGINT)) AS {c}, count({c}) AS {c}_rows"))
+        .map(|row| {
+            COLUMNS.iter().fold(text(&row["d"]), |line, column| {
+                format!("{line}|{}", text(&row[*column]))
+            })
+        })
         .collect();
-    let sums = lake.sql(&format!("SELECT {} FROM {table}", columns.join(", ")));
-    for name in COUNTS {
-        let (sum, count) = expected.sums.get(name).copied().unwrap_or_default();
-        assert_eq!(sums[0][name].as_i64().unwrap_or(0), sum, "{year} {name}");
-        assert_eq!(sums[0][format!("{name}_rows")], count, "{year} {name}");
-    }
-
-    let codes = lake.sql(&format!(
-        "SELECT codice_regione AS c, count(*) AS n FROM {table} GROUP BY 1"
-    ));
-    assert_eq!(by_key(&codes, "c", "n"), expected.codes);
-    assert!(expected.codes.contains_key("08"));
-    assert!(!expected.codes.contains_key("8"));
-
-    let notes = lake.sql(&format!(
-        "SELECT note, count(*) AS n FROM {table} WHERE note <> '' GROUP BY note"
-    ));
-    assert_eq!(by_key(&notes, "note", "n"), expected.notes, "{year}");
-    // An empty cell is a null, but one note came as `""`: that is a text without a character.
-    let empty = lake.sql_one(&format!(
-        "SELECT count(*) AS n FROM {table} WHERE note = ''"
-    ));
-    assert_eq!(empty, u64::from(year == "2020").to_string(), "{year}");
-    // One note is a bare number, and stays the text it is.
-    assert_eq!(
-        expected.notes.get("1693").copied().unwrap_or(0),
-        u64::from(year == "2024")
-    );
+    assert_same(stored, expected.lines);
+    // The one note of the set that came as `""` is a text without a character, not a null; the one
+    // that is a bare number is the text it is.
+    let notes = |is: &str| rows.iter().filter(|r| r["note"] == is).count();
+    assert_eq!(notes(""), usize::from(year == "2020"), "{year}");
+    assert_eq!(notes("1693"), usize::from(year == "2024"), "{year}");
 }

@@ -9,6 +9,7 @@ use crate::spec::{ReadSpec, SchemaSpec};
 
 mod cases;
 mod csv;
+mod dual;
 mod json;
 mod properties;
 mod rules;
