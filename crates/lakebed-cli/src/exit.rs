@@ -85,6 +85,7 @@ impl From<Exit> for std::process::ExitCode {
 mod tests {
     use super::*;
 
+    /// Attacks EXIT-1.
     #[test]
     fn the_table_is_as_documented() {
         let expected = [

@@ -139,6 +139,7 @@ mod tests {
         );
     }
 
+    /// Attacks OUT-3.
     #[test]
     fn data_in_a_message_cannot_paint_the_terminal() {
         let text = error_text(&Error::invalid("value `\u{1b}[31m`"), false);

@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(t.render(), "word  heat\n颱風  1200\nrain     5\n");
     }
 
+    /// Attacks TBL-1.
     #[test]
     fn cells_cannot_move_the_cursor() {
         let mut t = Table::new(["a"]);

@@ -123,8 +123,9 @@ impl QueryEngine {
     /// An engine over a lake and the catalog that indexes it.
     pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
         let mut rules = Analyzer::new().rules;
-        rules.insert(0, Arc::new(NestedText));
         rules.insert(0, Arc::new(FloatLiterals));
+        // Last: coercion casts to texts too.
+        rules.push(Arc::new(NestedText::new()));
         let state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))

@@ -8,6 +8,8 @@ use datafusion::error::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
 use lakebed::Error;
 
+use crate::hints::nested_hint;
+
 /// The names nearest to `name`, at most three, best first.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let small = name.to_lowercase();
@@ -190,7 +192,24 @@ pub(crate) fn convert(error: &DataFusionError) -> Error {
     if let Some(own) = ours(error) {
         return own;
     }
-    match root(error) {
+    let root = root(error);
+    let error = convert_root(root);
+    let said = match root {
+        DataFusionError::ArrowError(inner, _) => inner.to_string(),
+        DataFusionError::Plan(text)
+        | DataFusionError::NotImplemented(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Internal(text) => text.clone(),
+        _ => return error,
+    };
+    match nested_hint(&said) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+fn convert_root(root: &DataFusionError) -> Error {
+    match root {
         DataFusionError::SQL(e, _) => {
             Error::invalid(format!("the query is not valid SQL: {}", line(e)))
         }
@@ -209,6 +228,10 @@ pub(crate) fn convert(error: &DataFusionError) -> Error {
                 true => error.hint("write a number that far from 1 as `CAST('1e300' AS DOUBLE)`"),
                 false => error,
             }
+        }
+        // What it has not been taught for nested types it calls a fault of its own.
+        DataFusionError::Internal(text) if nested_hint(text).is_some() => {
+            Error::invalid(format!("evaluate the query: not supported: {}", line(text)))
         }
         DataFusionError::Execution(text) => {
             Error::invalid(format!("evaluate the query: {}", line(text)))

@@ -7,19 +7,22 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `statement` | parses, refuses what writes, tells tables apart |
-//! | `nested_text` | nested values cast to text, as JSON |
+//! | `analyze` | walks a plan's expressions |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
+//! | `nested_text` | nested values cast to texts are JSON |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
 //! | `result`, `output` | batches out: text table, JSON, CSV, Parquet |
-//! | `error` | DataFusion's errors as ours |
+//! | `error`, `hints` | DataFusion's errors as ours |
 //!
 //! What does not belong here: bringing the catalog up to date (`engine::Freshen` is the hook), the
 //! command line, writing to the lake.
 
+mod analyze;
 mod engine;
 mod error;
+mod hints;
 mod literals;
 mod nested_text;
 mod output;

@@ -10,10 +10,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::analyze::map_expressions;
 
 /// The rule that turns decimal literals beside floats into floats.
 #[derive(Debug)]
@@ -21,18 +21,7 @@ pub(crate) struct FloatLiterals;
 
 impl AnalyzerRule for FloatLiterals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|node| {
-            let schema = merge_schema(&node.inputs());
-            let names = NamePreserver::new(&node);
-            let changed = node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let changed = expr.transform_up(|e| meet_floats(e, &schema))?;
-                Ok(changed.update_data(|e| name.restore(e)))
-            })?;
-            // Inputs may have changed their types below, even where nothing changed here.
-            changed.map_data(LogicalPlan::recompute_schema)
-        })
-        .map(|t| t.data)
+        map_expressions(plan, meet_floats)
     }
 
     fn name(&self) -> &'static str {

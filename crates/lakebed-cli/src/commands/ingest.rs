@@ -12,7 +12,8 @@ use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 use serde::Serialize;
 
-use crate::args::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg, ReadArgs, TextFormat};
+use crate::args::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg, TextFormat};
+use crate::commands::read::read_spec;
 use crate::commands::schema::{Offer, offer_next};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
@@ -124,24 +125,6 @@ pub(crate) fn group_bytes(settings: &Settings) -> Option<usize> {
                 .map(|n| n << 20)
         }
     }
-}
-
-/// Reading rules of the call.
-pub(crate) fn read_spec(args: &ReadArgs) -> Result<ReadSpec> {
-    let delimiter = match args.delimiter.as_deref() {
-        Some("tab" | "\\t") => Some("\t".to_owned()),
-        Some(text) if text.len() != 1 => {
-            return Err(Error::invalid(format!("`{text}` is not a delimiter"))
-                .hint("one ASCII character such as `;`, or the word `tab`"));
-        }
-        other => other.map(str::to_owned),
-    };
-    Ok(ReadSpec {
-        records: args.records.clone(),
-        encoding: args.encoding.clone(),
-        delimiter,
-        ..ReadSpec::default()
-    })
 }
 
 /// `lakebed ingest`

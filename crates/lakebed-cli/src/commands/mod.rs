@@ -7,6 +7,7 @@ mod dispatch;
 mod govern;
 mod ingest;
 mod project;
+mod read;
 mod rejects;
 pub(crate) mod schema;
 mod source;

@@ -199,6 +199,7 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    /// Attacks DEM-1.
     #[test]
     fn sixty_days_are_the_same_bytes_every_time() {
         let digest = || {

@@ -3,8 +3,11 @@
 mod bad_input;
 mod commit;
 mod demo;
+mod disk;
+mod dual;
 mod lake;
 mod output;
+mod personal;
 mod project;
 mod real;
 mod schema;

@@ -70,6 +70,7 @@ fn errors_are_text_and_with_json_an_object_besides() {
     assert_eq!(usage.error()["kind"], "invalid_input");
 }
 
+/// Attacks OUT-2.
 #[test]
 fn every_log_line_has_its_time_and_quiet_silences_all_but_errors() {
     let lake = TestLake::without_project();
@@ -121,6 +122,7 @@ fn the_project_may_be_named_before_or_after_the_command_or_found_upward() {
         .says(&["there is no project in"]);
 }
 
+/// Attacks OUT-1: the pipe is closed while most rows are still to come.
 #[test]
 fn a_reader_that_goes_away_is_success() {
     let lake = filled();

@@ -8,6 +8,7 @@
 //! QRY-1: a file that may hold a matching row is in the plan; no file is found by listing.
 //! QRY-2: a column of a file is found by its field id, never by its name.
 //! QRY-3: a number answered from the catalog is marked exact only where it equals what reading gives.
+//! QRY-4: what is skipped inside a file holds no matching row either, NaN counted above all numbers.
 
 mod adapt;
 mod align;
@@ -15,6 +16,7 @@ mod bounds;
 mod columns;
 mod prune;
 mod reader;
+mod row_filter;
 mod source;
 mod table;
 

@@ -2,7 +2,8 @@
 //!
 //! DataFusion decides from the table's schema that a filter on a struct member can be evaluated
 //! inside the Parquet reader, but drops it where the file's struct has another shape. So a filter
-//! that names a nested column stays above the scan.
+//! that names a nested column stays above the scan. One that names floats is evaluated in the
+//! reader, but prunes nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, Push
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use object_store::ObjectStore;
+
+use super::row_filter::without_float_pruning;
 
 /// What a scan was planned over.
 #[derive(Debug, Clone)]
@@ -149,11 +152,12 @@ impl FileSource for LakeSource {
             .iter()
             .map(|f| self.names_nested_column(f))
             .collect();
+        let schema = self.inner.table_schema().table_schema();
         let offered = filters
             .into_iter()
             .zip(&kept)
             .filter(|(_, kept)| !**kept)
-            .map(|(f, _)| f)
+            .map(|(f, _)| without_float_pruning(f, schema))
             .collect();
         let inner = self.inner.try_pushdown_filters(offered, config)?;
         let mut answers = inner.filters.into_iter();

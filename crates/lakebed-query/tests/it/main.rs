@@ -8,6 +8,8 @@
 )]
 
 mod errors;
+mod floats;
+mod nested;
 mod output;
 mod planning;
 mod support;

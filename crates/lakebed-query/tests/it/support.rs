@@ -166,6 +166,8 @@ impl TestLake {
         let mut bytes = Vec::new();
         let properties = WriterProperties::builder()
             .set_max_row_group_row_count(Some(100))
+            .set_data_page_row_count_limit(20)
+            .set_write_batch_size(20)
             .build();
         let mut writer =
             ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();

@@ -259,11 +259,11 @@ fn decode_and_encode(
         batches.extend(decoded.batches);
     }
     if seq == 0 {
-        drop(
-            shared
-                .encoder
-                .set(Some(GroupEncoder::new(job.plan.arrow_schema(), &batches)?)),
-        );
+        drop(shared.encoder.set(Some(GroupEncoder::new(
+            job.plan.arrow_schema(),
+            &job.plan.specs,
+            &batches,
+        )?)));
     }
     if shared.refused.load(Ordering::SeqCst) {
         return Ok(done);
@@ -368,7 +368,7 @@ impl Appender<'_> {
             Some(None) | None => DataFileWriter::create(
                 job.store,
                 path,
-                &GroupEncoder::new(job.plan.arrow_schema(), &[])?,
+                &GroupEncoder::new(job.plan.arrow_schema(), &job.plan.specs, &[])?,
             ),
         }
     }

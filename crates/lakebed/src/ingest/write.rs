@@ -7,6 +7,8 @@
 //!
 //! ING-4: the bytes of a file depend on its rows, their grouping and this program alone, never on the
 //! number of threads. What is sampled to choose encodings is the first group, in order.
+//! ING-7: no footer or page index holds a value of a personal field, of what is inside it, or of
+//! `_extra` beside it.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,12 +21,15 @@ use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::{WriterProperties, WriterPropertiesPtr, WriterVersion};
+use parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion,
+};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use crate::error::{Error, Result};
 use crate::name::ContentHash;
+use crate::spec::{FieldSpec, FieldType};
 use crate::store::{StageFile, Store, StorePath};
 
 /// What stands in `created_by` of every data file: name, version and a build word, as readers expect.
@@ -67,12 +72,17 @@ pub(super) struct GroupEncoder {
 }
 
 impl GroupEncoder {
-    /// Chooses encodings by a sample (the first rows in order) and prepares the writers.
-    pub(super) fn new(schema: SchemaRef, sample: &[RecordBatch]) -> Result<Self> {
+    /// Chooses encodings by a sample (the first rows in order) and prepares the writers;
+    /// `schema` = the columns of `fields`.
+    pub(super) fn new(
+        schema: SchemaRef,
+        fields: &[FieldSpec],
+        sample: &[RecordBatch],
+    ) -> Result<Self> {
         let descriptor = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(|e| parquet_error("turn the schema into a Parquet schema", e))?;
-        let properties = Arc::new(choose_properties(&descriptor, &schema, sample));
+        let properties = Arc::new(choose_properties(&descriptor, &schema, fields, sample));
         let nowhere = SerializedFileWriter::new(
             io::sink(),
             descriptor.root_schema_ptr(),
@@ -268,6 +278,7 @@ impl LinesFileWriter {
 fn choose_properties(
     descriptor: &SchemaDescriptor,
     schema: &SchemaRef,
+    fields: &[FieldSpec],
     sample: &[RecordBatch],
 ) -> WriterProperties {
     let level = ZstdLevel::try_new(3).unwrap_or_default();
@@ -284,8 +295,12 @@ fn choose_properties(
         let arrays: Vec<ArrayRef> = sample.iter().map(|b| Arc::clone(b.column(i))).collect();
         sample_leaves(field.data_type(), &arrays, &mut samples);
     }
-    for (column, choice) in descriptor.columns().iter().zip(samples) {
+    let personal = personal_leaves(fields);
+    for ((column, choice), personal) in descriptor.columns().iter().zip(samples).zip(personal) {
         let path = ColumnPath::new(column.path().parts().to_vec());
+        if personal {
+            builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
+        }
         match choice {
             LeafChoice::Dictionary => {}
             LeafChoice::Encoded(encoding) => {
@@ -296,6 +311,44 @@ fn choose_properties(
         }
     }
     builder.build()
+}
+
+/// Whether each leaf column may hold personal values, in the order Parquet counts leaves.
+fn personal_leaves(fields: &[FieldSpec]) -> Vec<bool> {
+    let mut leaves = Vec::new();
+    for field in fields {
+        push_personal(field, &field.field_type, field.is_personal(), &mut leaves);
+    }
+    // Unknown members of a personal struct are kept in `_extra`.
+    let any = leaves.contains(&true) || fields.iter().any(FieldSpec::is_personal);
+    leaves.extend([false, any]);
+    leaves
+}
+
+fn push_personal(field: &FieldSpec, of: &FieldType, personal: bool, into: &mut Vec<bool>) {
+    match of {
+        FieldType::List(element) => push_personal(field, element, personal, into),
+        FieldType::Map(value) => {
+            into.push(personal);
+            push_personal(field, value, personal, into);
+        }
+        FieldType::Struct => {
+            for member in &field.fields {
+                let personal = personal || member.is_personal();
+                push_personal(member, &member.field_type, personal, into);
+            }
+        }
+        FieldType::String
+        | FieldType::Int
+        | FieldType::Float
+        | FieldType::Bool
+        | FieldType::Decimal { .. }
+        | FieldType::Date
+        | FieldType::Timestamp
+        | FieldType::Enum
+        | FieldType::Json
+        | FieldType::Bytes => into.push(personal),
+    }
 }
 
 /// How a leaf column is encoded.
@@ -404,7 +457,10 @@ fn choose_leaf(data_type: &DataType, arrays: &[ArrayRef]) -> LeafChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{FieldSpec, FieldType, arrow_schema};
+    use crate::ingest::chunk::{Chunk, ChunkBody};
+    use crate::ingest::convert::Plan;
+    use crate::ingest::decode::{DecodeOptions, Decoder, Mismatch};
+    use crate::spec::{ReadSpec, SchemaSpec, arrow_schema};
     use crate::store::LocalStore;
     use arrow_array::{Int64Array, StringArray};
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -443,7 +499,8 @@ mod tests {
         let rows = batch(&schema, 1000);
         let dir = tempfile::tempdir().unwrap();
         let store = LocalStore::new(dir.path());
-        let encoder = GroupEncoder::new(Arc::clone(&schema), std::slice::from_ref(&rows)).unwrap();
+        let encoder =
+            GroupEncoder::new(Arc::clone(&schema), &fields, std::slice::from_ref(&rows)).unwrap();
         let path = StorePath::new("_lake/stage/a/x").unwrap();
         let mut writer = DataFileWriter::create(&store, path.clone(), &encoder).unwrap();
         for _ in 0..2 {
@@ -474,5 +531,104 @@ mod tests {
         assert!(has(2, Encoding::RLE_DICTIONARY));
         let stats = meta.row_group(1).column(0).statistics().unwrap();
         assert_eq!(stats.null_count_opt(), Some(0));
+    }
+
+    /// One row per value; every text of it holds the value, so does `_extra`.
+    fn people(fields: &[FieldSpec], values: &[&str]) -> RecordBatch {
+        let schema = SchemaSpec {
+            fields: fields.to_vec(),
+            ..toml::from_str("dataset = \"clean/p\"\nversion = 1\nfield = []").unwrap()
+        };
+        let plan = Plan::compile(&schema, &ReadSpec::default()).unwrap();
+        let options = DecodeOptions::new(Mismatch::Extra);
+        let source = "people".parse().unwrap();
+        let mut decoder = Decoder::new(Arc::new(plan), &source, options);
+        let line = |v: &&str| {
+            format!(
+                "{{\"open\":\"open-{v}\",\"phone\":\"{v}\",\"who\":{{\"name\":\"{v}\",\"nick\":\"nick-{v}\",\
+                 \"odd\":\"{v}\"}},\"all\":[{{\"k\":\"{v}\"}}],\"map\":{{\"{v}\":\"{v}\"}}}}\n"
+            )
+        };
+        let text: String = values.iter().map(line).collect();
+        let chunk = Chunk {
+            input: 0,
+            first_line: 1,
+            offset: 0,
+            body: ChunkBody::Lines(text.into_bytes()),
+        };
+        let mut decoded = decoder.decode(&chunk, "p.jsonl").unwrap();
+        assert_eq!(
+            decoded.stats.rows,
+            values.len() as u64,
+            "{:?}",
+            decoded.rejects
+        );
+        decoded.batches.remove(0)
+    }
+
+    #[test]
+    fn no_footer_holds_a_personal_value() {
+        let spec: SchemaSpec = toml::from_str(
+            r#"
+dataset = "clean/p"
+version = 1
+field = [
+  { id = 1, name = "open", type = "string" },
+  { id = 2, name = "phone", type = "string", privacy = "personal" },
+  { id = 3, name = "who", type = "struct", field = [
+    { id = 4, name = "name", type = "string", privacy = "personal" },
+    { id = 5, name = "nick", type = "string" },
+  ] },
+  { id = 6, name = "all", type = "list<struct>", privacy = "personal", field = [
+    { id = 7, name = "k", type = "string" },
+  ] },
+  { id = 8, name = "map", type = "map<string>", privacy = "personal" },
+]
+"#,
+        )
+        .unwrap();
+        let rows = people(&spec.fields, &["SECRET-1", "SECRET-2"]);
+        let write = |fields: &[FieldSpec]| {
+            let dir = tempfile::tempdir().unwrap();
+            let store = LocalStore::new(dir.path());
+            let rows = std::slice::from_ref(&rows);
+            let encoder = GroupEncoder::new(rows[0].schema(), fields, rows).unwrap();
+            let path = StorePath::new("_lake/stage/a/x").unwrap();
+            let mut writer = DataFileWriter::create(&store, path.clone(), &encoder).unwrap();
+            writer.append(encoder.encode(rows).unwrap()).unwrap();
+            writer.finish().unwrap();
+            let bytes = std::fs::read(store.local_path(&path).unwrap()).unwrap();
+            let reader = SerializedFileReader::new(bytes::Bytes::from(bytes.clone())).unwrap();
+            let group = reader.metadata().row_group(0).clone();
+            // Pages end where the indexes and the footer begin.
+            let ends = group
+                .columns()
+                .iter()
+                .map(|c| c.byte_range())
+                .map(|(at, n)| at + n);
+            let pages = usize::try_from(ends.max().unwrap()).unwrap();
+            (group, String::from_utf8_lossy(&bytes[pages..]).into_owned())
+        };
+        let (group, tail) = write(&spec.fields);
+        // `open-` and `nick-` values stand there, each on its own; nothing else may.
+        let rest = tail.replace("open-SECRET", "").replace("nick-SECRET", "");
+        assert!(rest.len() < tail.len());
+        assert!(!rest.contains("SECRET"), "{rest}");
+        for column in group.columns() {
+            let path = column.column_path().string();
+            let is_open = ["open", "who.nick", "source"].contains(&path.as_str());
+            assert_eq!(column.statistics().is_some(), is_open, "{path}");
+            assert_eq!(column.column_index_offset().is_some(), is_open, "{path}");
+        }
+        // The same rows under a schema without personal fields: the check can fail.
+        let mut public = spec.fields.clone();
+        for field in &mut public {
+            field.privacy = None;
+            field.fields.iter_mut().for_each(|f| f.privacy = None);
+        }
+        let (group, tail) = write(&public);
+        let rest = tail.replace("open-SECRET", "").replace("nick-SECRET", "");
+        assert!(rest.contains("SECRET"));
+        assert!(group.columns().iter().all(|c| c.statistics().is_some()));
     }
 }

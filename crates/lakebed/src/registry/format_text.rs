@@ -1,7 +1,8 @@
 //! Date and timestamp format texts: which are known, which are sound.
 //!
 //! Known: `rfc3339`, `epoch_s`, `epoch_ms`, `epoch_us`, and strptime texts made of literals and
-//! `%Y %m %d %H %M %S %y %f %.f %b %B %p %I %z %j %T %F %%`. How they read a value is `ingest`'s.
+//! `%Y %m %d %H %M %S %y %f %.f %b %B %p %I %z %j %T %F %%`. How they read a value is `ingest`'s,
+//! which compiles nothing else than what is sound here.
 
 use crate::config::nearest;
 

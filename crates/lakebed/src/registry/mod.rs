@@ -35,6 +35,7 @@ mod validate_field;
 
 pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
+pub(crate) use format_text::{FormatClass, classify as classify_format};
 pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
 pub use parse::{check_place, load, parse};
 pub use problem::{Problem, ProblemCode, refuse};

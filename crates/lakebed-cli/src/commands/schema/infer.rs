@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::{InferArgs, TextFormat};
-use crate::commands::ingest::read_spec;
+use crate::commands::read::read_spec;
 use crate::commands::schema::ANSWER_FORMAT;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;

@@ -12,7 +12,7 @@ use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{ProposeArgs, TextFormat};
-use crate::commands::ingest::read_spec;
+use crate::commands::read::read_spec;
 use crate::commands::schema::ANSWER_FORMAT;
 use crate::commands::schema::infer::tell_evidence;
 use crate::context::{Context, Globals};

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `plan` | a schema version compiled for conversion: which input member feeds which field |
 //! | `row` | the walk over one record and its members |
+//! | `dual` | one value into the fields of a `dual` group |
 //! | `value`, `container`, `native` | one value into one column by the rule of its type |
 //! | `refusal`, `trouble` | faults of the record with their places; unknown fields; reasons in words |
 //! | `number`, `money`, `moment`, `pattern`, `zone`, `token` | the grammars of values |

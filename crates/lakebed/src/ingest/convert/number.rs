@@ -115,7 +115,9 @@ pub(crate) fn float(text: &str) -> Result<f64, NumberTrouble> {
                 clippy::cast_precision_loss,
                 reason = "integers of 15 digits are exact in a double"
             )]
-            return Ok(small_int(negative, digits) as f64);
+            let value = small_int(false, digits) as f64;
+            // `-0` keeps its sign, as `-0.0` does.
+            return Ok(if negative { -value } else { value });
         }
         let value: f64 = text.parse().map_err(|_| NumberTrouble::Format)?;
         if value.is_infinite() {

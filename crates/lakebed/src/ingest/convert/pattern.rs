@@ -1,22 +1,25 @@
-//! Declared date and time formats: the strptime subset, compiled once, read strictly.
+//! Declared date and time formats: strptime texts, compiled once, read strictly.
 //!
 //! | field | reads |
 //! | --- | --- |
 //! | `%Y` `%y` | four digits; two digits (69 to 99 = 19xx, 00 to 68 = 20xx) |
-//! | `%m` `%d` `%e` `%H` `%I` `%M` `%S` | one or two digits |
+//! | `%m` `%d` `%H` `%I` `%M` `%S` | one or two digits |
 //! | `%j` | day of the year, one to three digits |
-//! | `%b` `%B` `%h` | English month, short or long, any case |
-//! | `%a` `%A` | English weekday, short or long, any case; must be that of the date |
-//! | `%p` `%P` | AM or PM, any case; goes with `%I` |
+//! | `%b` `%B` | English month, short or long, any case |
+//! | `%p` | AM or PM, any case; goes with `%I` |
 //! | `%f` `%.f` | fraction digits; the same with its point, or nothing |
-//! | `%z` `%:z` | `+08:00`, `+0800`, `+08` or `Z` |
-//! | `%F` `%T` `%R` `%D` | `%Y-%m-%d`, `%H:%M:%S`, `%H:%M`, `%m/%d/%y` |
+//! | `%z` | `+08:00`, `+0800`, `+08` or `Z` |
+//! | `%F` `%T` | `%Y-%m-%d`, `%H:%M:%S` |
 //! | `%%`, anything else | itself, exactly (`年` too; blanks are not stretched) |
+//!
+//! Which texts are sound is `registry`'s to say: what it takes at publication is read here, and
+//! nothing else is. A format without a time of day means midnight.
 
 use crate::error::{Error, Result};
 use crate::ingest::convert::moment::{
     MICROS_PER_DAY, MICROS_PER_SECOND, MomentTrouble, day_number, fraction,
 };
+use crate::registry::{FormatClass, classify_format};
 
 /// One part of a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +31,6 @@ enum Item {
     MonthName,
     Day,
     DayOfYear,
-    Weekday,
     Hour,
     Hour12,
     Minute,
@@ -45,6 +47,8 @@ pub(crate) struct Pattern {
     items: Vec<Item>,
     /// Whether it reads an offset from UTC.
     pub(crate) has_offset: bool,
+    /// Whether it reads a time of day, or a part of one.
+    pub(crate) has_time: bool,
 }
 
 /// What a text said.
@@ -71,67 +75,20 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// Monday first, as 1970-01-05 was one.
-const WEEKDAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
-
 impl Pattern {
-    /// Compiles a format.
+    /// Compiles a format that is a strptime text.
     pub(crate) fn compile(text: &str) -> Result<Self> {
-        let mut items = Vec::new();
-        push_items(text, text, &mut items)?;
-        let pattern = Self {
-            has_offset: items.contains(&Item::Offset),
-            items,
-        };
-        pattern.check(text)?;
-        Ok(pattern)
-    }
-
-    fn has(&self, item: &Item) -> bool {
-        self.items.contains(item)
-    }
-
-    fn check(&self, text: &str) -> Result<()> {
-        let refuse = |why: &str| Err(Error::invalid(format!("format `{text}` {why}")));
-        for (i, item) in self.items.iter().enumerate() {
-            if !matches!(item, Item::Literal(_)) && self.items[..i].contains(item) {
-                return refuse("reads one thing twice");
+        match classify_format(text) {
+            Ok(FormatClass::Strptime { offset, time }) => Ok(Self {
+                items: items(text)?,
+                has_offset: offset,
+                has_time: time,
+            }),
+            Ok(FormatClass::Rfc3339 | FormatClass::Epoch) => {
+                Err(Error::invalid(format!("`{text}` is no strptime text")))
             }
+            Err(why) => Err(Error::invalid(format!("the format {why}"))),
         }
-        let any = |wanted: &[Item]| wanted.iter().filter(|i| self.has(i)).count();
-        let years = any(&[Item::Year, Item::ShortYear]);
-        let months = any(&[Item::Month, Item::MonthName]);
-        let day = self.has(&Item::Day);
-        let of_year = self.has(&Item::DayOfYear);
-        if years > 1 || months > 1 || (of_year && (months > 0 || day)) {
-            return refuse("reads one thing twice");
-        }
-        if years == 0 || !(of_year || (months == 1 && day)) {
-            return refuse("has no whole date: it needs year, month and day");
-        }
-        let hours = any(&[Item::Hour, Item::Hour12]);
-        if hours > 1 || self.has(&Item::Hour12) != self.has(&Item::HalfDay) {
-            return refuse("needs `%H`, or `%I` with `%p`");
-        }
-        let fractions = any(&[Item::Fraction, Item::PointFraction]);
-        let minute = self.has(&Item::Minute);
-        let second = self.has(&Item::Second);
-        if fractions > 1
-            || (fractions == 1 && !second)
-            || (second && !minute)
-            || (minute && hours == 0)
-        {
-            return refuse("reads a smaller part of the time without the greater one");
-        }
-        Ok(())
     }
 
     /// Reads a whole text.
@@ -148,66 +105,67 @@ impl Pattern {
     }
 }
 
-/// Compiles the part `text` of the format `whole`; aliases recurse once.
-fn push_items(text: &str, whole: &str, items: &mut Vec<Item>) -> Result<()> {
+/// The parts of a sound format.
+fn items(text: &str) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
     let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        if c != '%' {
-            let end = rest.find('%').unwrap_or(rest.len());
-            push_literal(&rest[..end], items);
-            rest = &rest[end..];
-            continue;
-        }
-        let spec = &rest[1..];
-        let long = [(".f", Item::PointFraction), (":z", Item::Offset)];
-        if let Some((name, item)) = long.into_iter().find(|(name, _)| spec.starts_with(name)) {
-            items.push(item);
-            rest = &spec[name.len()..];
-            continue;
-        }
-        let letter = spec.chars().next();
-        items.push(match letter {
-            Some('Y') => Item::Year,
-            Some('y') => Item::ShortYear,
-            Some('m') => Item::Month,
-            Some('b' | 'B' | 'h') => Item::MonthName,
-            Some('d' | 'e') => Item::Day,
-            Some('j') => Item::DayOfYear,
-            Some('a' | 'A') => Item::Weekday,
-            Some('H') => Item::Hour,
-            Some('I') => Item::Hour12,
-            Some('M') => Item::Minute,
-            Some('S') => Item::Second,
-            Some('p' | 'P') => Item::HalfDay,
-            Some('f') => Item::Fraction,
-            Some('z') => Item::Offset,
-            Some(alias @ ('F' | 'T' | 'R' | 'D' | '%')) => {
-                match alias {
-                    'F' => push_items("%Y-%m-%d", whole, items)?,
-                    'T' => push_items("%H:%M:%S", whole, items)?,
-                    'R' => push_items("%H:%M", whole, items)?,
-                    'D' => push_items("%m/%d/%y", whole, items)?,
-                    _ => push_literal("%", items),
-                }
-                rest = &spec[1..];
+    while let Some((literal, spec)) = rest.split_once('%') {
+        push_literal(literal, &mut items);
+        let (name, after) = match spec.strip_prefix(".f") {
+            Some(after) => (".f", after),
+            None => spec.split_at(spec.chars().next().map_or(0, char::len_utf8)),
+        };
+        rest = after;
+        items.push(match name {
+            "Y" => Item::Year,
+            "y" => Item::ShortYear,
+            "m" => Item::Month,
+            "b" | "B" => Item::MonthName,
+            "d" => Item::Day,
+            "j" => Item::DayOfYear,
+            "H" => Item::Hour,
+            "I" => Item::Hour12,
+            "M" => Item::Minute,
+            "S" => Item::Second,
+            "p" => Item::HalfDay,
+            "f" => Item::Fraction,
+            ".f" => Item::PointFraction,
+            "z" => Item::Offset,
+            "F" => {
+                push_joined([Item::Year, Item::Month, Item::Day], "-", &mut items);
                 continue;
             }
-            other => return Err(unknown_field(whole, other)),
+            "T" => {
+                push_joined([Item::Hour, Item::Minute, Item::Second], ":", &mut items);
+                continue;
+            }
+            "%" => {
+                push_literal("%", &mut items);
+                continue;
+            }
+            other => {
+                let what = format!("format `{text}`: nothing reads `%{other}`");
+                return Err(Error::internal(what));
+            }
         });
-        rest = &spec[1..];
     }
-    Ok(())
+    push_literal(rest, &mut items);
+    Ok(items)
 }
 
-fn unknown_field(whole: &str, letter: Option<char>) -> Error {
-    let field = letter.map_or_else(|| "%".to_owned(), |c| format!("%{c}"));
-    Error::invalid(format!("format `{whole}` has the unknown field `{field}`")).hint(
-        "fields are %Y %y %m %d %e %j %b %B %a %A %H %I %M %S %p %f %.f %z %:z %F %T %R %D and %%; \
-         `rfc3339`, `epoch_s`, `epoch_ms` and `epoch_us` stand alone",
-    )
+fn push_joined(parts: [Item; 3], between: &str, items: &mut Vec<Item>) {
+    for (i, part) in parts.into_iter().enumerate() {
+        if i > 0 {
+            push_literal(between, items);
+        }
+        items.push(part);
+    }
 }
 
 fn push_literal(text: &str, items: &mut Vec<Item>) {
+    if text.is_empty() {
+        return;
+    }
     if let Some(Item::Literal(last)) = items.last_mut() {
         last.push_str(text);
     } else {
@@ -300,7 +258,6 @@ struct Parts {
     month: u32,
     day: u32,
     day_of_year: Option<u32>,
-    weekday: Option<u32>,
     hour: u32,
     hour12: Option<u32>,
     afternoon: bool,
@@ -329,7 +286,6 @@ impl Parts {
             Item::MonthName => self.month = cursor.name(&MONTHS)?,
             Item::Day => self.day = cursor.digits(1, 2)?,
             Item::DayOfYear => self.day_of_year = Some(cursor.digits(1, 3)?),
-            Item::Weekday => self.weekday = Some(cursor.name(&WEEKDAYS)?),
             Item::Hour => self.hour = cursor.digits(1, 2)?,
             Item::Hour12 => self.hour12 = Some(cursor.digits(1, 2)?),
             Item::Minute => self.minute = cursor.digits(1, 2)?,
@@ -375,12 +331,6 @@ impl Parts {
         };
         if hour > 23 || self.minute > 59 || self.second > 59 {
             return Err(MomentTrouble::Range);
-        }
-        if let Some(weekday) = self.weekday {
-            // 1970-01-01 was a Thursday.
-            if (i64::from(day) + 3).rem_euclid(7) + 1 != i64::from(weekday) {
-                return Err(MomentTrouble::Range);
-            }
         }
         let seconds = i64::from(hour * 3600 + self.minute * 60 + self.second);
         Ok(Reading {
@@ -441,10 +391,9 @@ mod tests {
             ),
             ("%Y%m%d", "20240520", "2024-05-20T00:00:00"),
             ("%m/%d/%y", "1/2/68", "2068-01-02T00:00:00"),
-            ("%D", "1/2/69", "1969-01-02T00:00:00"),
+            ("%m/%d/%y", "1/2/69", "1969-01-02T00:00:00"),
             ("%b %d, %Y", "May 20, 2024", "2024-05-20T00:00:00"),
             ("%d %B %Y", "1 SEPTEMBER 2024", "2024-09-01T00:00:00"),
-            ("%A, %d %b %Y", "Monday, 20 May 2024", "2024-05-20T00:00:00"),
             ("%Y-%j", "2024-366", "2024-12-31T00:00:00"),
             ("%F %I:%M %p", "2024-05-20 12:30 am", "2024-05-20T00:30:00"),
             ("%F %I:%M %p", "2024-05-20 12:30 PM", "2024-05-20T12:30:00"),
@@ -460,12 +409,12 @@ mod tests {
                 "2024-05-20T08:00:00 28800",
             ),
             (
-                "%FT%T%.f%:z",
+                "%FT%T%.f%z",
                 "2024-05-20T08:00:00.25-01:30",
                 "2024-05-20T08:00:00.250000 -5400",
             ),
             ("%FT%T%z", "2024-05-20T08:00:00Z", "2024-05-20T08:00:00 0"),
-            ("%FT%R %%", "2024-05-20T08:09 %", "2024-05-20T08:09:00"),
+            ("%FT%H:%M %%", "2024-05-20T08:09 %", "2024-05-20T08:09:00"),
         ] {
             assert_eq!(read(format, text), Ok(wanted.to_owned()), "{format} {text}");
         }
@@ -490,15 +439,17 @@ mod tests {
             ("%F %I %p", "2024-05-20 13 PM", Range),
             ("%F %I %p", "2024-05-20 0 AM", Range),
             ("%F %I %p", "2024-05-20 1 XM", Format),
-            ("%a %F", "Tue 2024-05-20", Range),
             ("%d %b %Y", "20 Mai 2024", Format),
             ("%Y-%j", "2023-366", Range),
             ("%Y-%j", "2023-0", Range),
             ("%F %T.%f", "2024-05-20 08:00:00.", Format),
             ("%F %T.%f", "2024-05-20 08:00:00.1234567", Precision),
             ("%F %T%.f", "2024-05-20 08:00:00.", Format),
-            ("%F%z", "2024-05-20+8", Format),
-            ("%F%z", "2024-05-20+24:00", Range),
+            ("%F %H%z", "2024-05-20 08+8", Format),
+            ("%F %H%z", "2024-05-20 08+24:00", Range),
+            ("%F %H%z", "2024-05-20 08+08:60", Range),
+            ("%F %H%z", "2024-05-20 08z", Format),
+            ("%F %H%z", "2024-05-20 08", Format),
         ] {
             assert_eq!(read(format, text), Err(wanted), "{format} {text}");
         }
@@ -526,8 +477,53 @@ mod tests {
             "%F %j",
             "%F.%f",
             "日",
+            "%F%z",
+            "rfc3339",
+            "epoch_s",
         ] {
             assert!(Pattern::compile(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_publication_takes_is_what_is_read() {
+        // Surroundings in which each directive is sound somewhere.
+        let around = [
+            ("", "-%m-%d"),
+            ("%Y-", "-%d"),
+            ("%Y-%m-", ""),
+            ("%Y ", ""),
+            ("", ""),
+            ("", " %H"),
+            ("%F ", ""),
+            ("%F ", " %p"),
+            ("%F %I ", ""),
+            ("%F %H:", ""),
+            ("%F %H:%M:", ""),
+            ("%F %T", ""),
+        ];
+        let mut known = Vec::new();
+        for c in (' '..='~').chain(['年', '\u{a0}']) {
+            for dot in ["", ".", ":", "-", "_"] {
+                for (before, after) in around {
+                    let text = format!("{before}%{dot}{c}{after}");
+                    let taken = classify_format(&text).is_ok();
+                    assert_eq!(Pattern::compile(&text).is_ok(), taken, "{text}");
+                    let name = format!("%{dot}{c}");
+                    if taken && !known.contains(&name) {
+                        known.push(name);
+                    }
+                }
+            }
+        }
+        let documented = "%Y %m %d %H %M %S %y %f %.f %b %B %p %I %z %j %T %F %%".split(' ');
+        let mut documented: Vec<&str> = documented.collect();
+        documented.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(known, documented);
+        assert!(
+            include_str!("../../../../../docs/formats/schema.md")
+                .contains("`%Y %m %d %H %M %S %y %f %.f %b %B %p %I %z %j %T %F %%`")
+        );
     }
 }

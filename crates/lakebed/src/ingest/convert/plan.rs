@@ -8,7 +8,7 @@
 //!                                           \- below: ObjectPlan     where JSON pointers go on inside it
 //! ```
 //!
-//! Several fields may read one member (the `dual` change of type does so), and pointers of several
+//! Several fields may read one member (a `dual` group does so, see `dual`), and pointers of several
 //! fields may meet below one member.
 
 use std::collections::HashMap;
@@ -21,7 +21,9 @@ use crate::ingest::convert::moment::EpochUnit;
 use crate::ingest::convert::money::MoneyPlan;
 use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::token::Tokens;
-use crate::spec::{Ambiguous, ChangeKind, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema};
+use crate::spec::{
+    Ambiguous, ChangeKind, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema,
+};
 
 /// A schema version and its reading rules, compiled once per call and shared by all workers.
 #[derive(Debug)]
@@ -62,8 +64,6 @@ pub(crate) struct FieldPlan {
     pub(crate) name: String,
     pub(crate) required: bool,
     pub(crate) personal: bool,
-    /// The field's id in the schema where it took over a changed type (`change = "dual"`).
-    pub(crate) dual: Option<u32>,
     /// Where the input carries it: one name, or the tokens of a pointer.
     pub(crate) from: Vec<String>,
     pub(crate) value: ValuePlan,
@@ -86,6 +86,8 @@ pub(crate) struct Slot {
     pub(crate) name: String,
     /// Fields of the level, by position, that read the member itself.
     pub(crate) targets: Vec<usize>,
+    /// Where they are a `dual` group: which of them, by position, tells the faults.
+    pub(crate) lead: Option<usize>,
     /// What pointers read inside it.
     pub(crate) below: Option<Box<ObjectPlan>>,
 }
@@ -117,9 +119,27 @@ impl ObjectPlan {
             id: take(&mut sizes.slots),
             name: name.to_owned(),
             targets: Vec::new(),
+            lead: None,
             below: None,
         });
         self.slots.len() - 1
+    }
+
+    /// Marks the members that a `dual` group reads; the field without `dual` leads.
+    fn mark_groups(&mut self, specs: &[FieldSpec]) {
+        for slot in &mut self.slots {
+            let is_dual = |t: &usize| {
+                let change = specs.get(*t).and_then(|f| f.change);
+                change == Some(ChangeKind::Dual)
+            };
+            if slot.targets.len() > 1 && slot.targets.iter().any(is_dual) {
+                let plain = slot.targets.iter().find(|t| !is_dual(t));
+                slot.lead = plain.or(slot.targets.first()).copied();
+            }
+            if let Some(below) = &mut slot.below {
+                below.mark_groups(specs);
+            }
+        }
     }
 
     /// Enters a field that is read at `tokens`.
@@ -277,25 +297,37 @@ impl Compiler<'_> {
     fn level(&mut self, specs: &[FieldSpec], personal: bool) -> Result<Level> {
         let mut input = ObjectPlan::new(&mut self.sizes);
         let mut fields = Vec::with_capacity(specs.len());
+        // What one field says to be personal is so for every field that reads the same value.
+        let secrets: Vec<_> = specs
+            .iter()
+            .filter(|f| f.is_personal())
+            .filter_map(|f| input_tokens(f.input_name()).ok())
+            .collect();
         for (position, spec) in specs.iter().enumerate() {
             let field = self
-                .field(spec, personal)
+                .field(spec, personal, &secrets)
                 .map_err(|e| e.with("field", &spec.name))?;
             input.enter(&field.from, position, &mut self.sizes);
             fields.push(field);
         }
+        input.mark_groups(specs);
         Ok(Level { fields, input })
     }
 
-    fn field(&mut self, spec: &FieldSpec, personal: bool) -> Result<FieldPlan> {
-        let personal = personal || spec.is_personal();
+    fn field(
+        &mut self,
+        spec: &FieldSpec,
+        personal: bool,
+        secrets: &[Vec<String>],
+    ) -> Result<FieldPlan> {
+        let from = input_tokens(spec.input_name())?;
+        let personal = personal || secrets.contains(&from);
         Ok(FieldPlan {
             id: take(&mut self.sizes.fields),
             name: spec.name.clone(),
             required: spec.required,
             personal,
-            dual: (spec.change == Some(ChangeKind::Dual)).then_some(spec.id),
-            from: input_tokens(spec.input_name())?,
+            from,
             value: self.value(spec, &spec.field_type, personal)?,
         })
     }
@@ -385,7 +417,14 @@ fn date_formats(spec: &FieldSpec) -> Result<Vec<Pattern>> {
                     .hint("declare the field as `timestamp`"),
             );
         }
-        Pattern::compile(text)
+        let pattern = Pattern::compile(text)?;
+        if pattern.has_time {
+            return Err(Error::invalid(format!(
+                "the format `{text}` reads a time of day, and a date cannot keep one"
+            ))
+            .hint("declare the field as `timestamp`"));
+        }
+        Ok(pattern)
     };
     spec.formats.iter().map(compile).collect()
 }
@@ -462,6 +501,7 @@ mod tests {
             "type=\"timestamp\"\nformats=[\"%H\"]\ntime_zone=\"UTC\"",
             "type=\"date\"\nformats=[\"rfc3339\"]",
             "type=\"date\"\nformats=[\"epoch_s\"]",
+            "type=\"date\"\nformats=[\"%F %H\"]",
             "type=\"decimal(5,2)\"\nmoney={symbols=[\"\"]}",
             "type=\"list<timestamp>\"\nformats=[\"%F %T\"]",
         ] {

@@ -24,7 +24,8 @@ pub enum Presence {
     Sentinel,
     /// `[]` or `{}`.
     EmptyContainer,
-    /// The field's own fault: a value that does not convert, or none where one is required.
+    /// The field's own fault: a value that does not convert, or none where one is required. In a
+    /// `dual` group the row may be stored all the same, as another field took the value.
     Invalid,
     /// Any other value.
     Present,

@@ -174,11 +174,10 @@ impl<'p> Row<'p> {
         columns: &mut [Column],
     ) {
         self.path.push(Step::Member(&slot.name));
-        match slot.targets.as_slice() {
-            [target] => {
-                self.target(*target, raw, at, columns);
-            }
-            targets => self.shared(targets, raw, at, columns),
+        if let Some(lead) = slot.lead {
+            self.dual(slot, lead, raw, at, columns);
+        } else {
+            self.each(slot, raw, at, columns);
         }
         if slot.below.is_some() {
             self.below(slot, raw, at, columns);
@@ -189,25 +188,20 @@ impl<'p> Row<'p> {
         self.path.pop();
     }
 
-    /// One field of the level that reads the member.
+    /// One value into every field that reads it, none of which may refuse it.
     #[inline]
-    pub(super) fn target(
-        &mut self,
-        target: usize,
-        raw: &Raw<'_>,
-        at: &Place<'p>,
-        columns: &mut [Column],
-    ) -> Presence {
-        let field = &at.level.fields[target];
-        self.memory.seen_fields[field.id] = at.stamp;
-        if at.is_top {
-            self.top = Some(field);
+    fn each(&mut self, slot: &'p Slot, raw: &Raw<'_>, at: &Place<'p>, columns: &mut [Column]) {
+        for target in &slot.targets {
+            let field = &at.level.fields[*target];
+            self.memory.seen_fields[field.id] = at.stamp;
+            if at.is_top {
+                self.top = Some(field);
+            }
+            let kind = self.field(field, raw, &mut columns[*target]);
+            if at.is_top {
+                self.memory.kinds[*target] = kind;
+            }
         }
-        let kind = self.field(field, raw, &mut columns[target]);
-        if at.is_top {
-            self.memory.kinds[target] = kind;
-        }
-        kind
     }
 
     /// A field's value and whether it may be missing.

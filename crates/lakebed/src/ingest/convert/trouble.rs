@@ -47,7 +47,7 @@ fn article(kind: &Kind) -> &'static str {
 }
 
 /// The type with its parameters, for reasons.
-fn words(plan: &ValuePlan) -> String {
+pub(crate) fn words(plan: &ValuePlan) -> String {
     match &plan.kind {
         Kind::Decimal(d) => format!("decimal({},{})", d.precision, d.scale),
         Kind::Float => "a 64-bit float".to_owned(),

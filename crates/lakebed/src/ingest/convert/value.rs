@@ -30,17 +30,35 @@ pub(crate) enum TextOrigin {
     Cell,
 }
 
-/// Presence of a text that is stored as text.
+/// Presence of a text that is stored as text; looks no further than its first visible character.
 #[inline]
 fn text_presence(bytes: &[u8]) -> Presence {
     match bytes.first() {
         None => Presence::Empty,
         Some(b'!'..=b'~') => Presence::Present,
-        Some(_) => match std::str::from_utf8(bytes) {
-            Ok(text) if text.chars().all(char::is_whitespace) => Presence::Blank,
-            _ => Presence::Present,
-        },
+        Some(_) if is_blank(bytes) => Presence::Blank,
+        Some(_) => Presence::Present,
     }
+}
+
+fn is_blank(mut bytes: &[u8]) -> bool {
+    while let Some(first) = bytes.first() {
+        let width = match first {
+            0..=0x7f => 1,
+            0x80..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0.. => 4,
+        };
+        let Some((head, rest)) = bytes.split_at_checked(width) else {
+            return false;
+        };
+        let is_white = |c: &str| c.chars().all(char::is_whitespace);
+        if !std::str::from_utf8(head).is_ok_and(is_white) {
+            return false;
+        }
+        bytes = rest;
+    }
+    true
 }
 
 /// Presence of a value that is stored as JSON text.

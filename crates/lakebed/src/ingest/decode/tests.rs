@@ -10,6 +10,7 @@ use crate::spec::{ReadSpec, SchemaSpec};
 mod cases;
 mod csv;
 mod dual;
+mod hostile;
 mod json;
 mod properties;
 mod rules;
