@@ -9,4 +9,5 @@ mod lake;
 mod output;
 mod personal;
 mod project;
+mod real;
 mod schema;

@@ -32,6 +32,7 @@ pub(super) struct NamedFiles {
 pub(super) struct Produced {
     pub(super) provenance: Provenance,
     is_refused: bool,
+    hints: Vec<String>,
     logged: Option<LoggedRecord>,
     files: Vec<WrittenFile>,
     rejects_file: Option<String>,
@@ -41,9 +42,10 @@ pub(super) struct Produced {
 
 impl Produced {
     /// Nothing was written, because records do not fit.
-    pub(super) fn refused(stats: DecodeStats, provenance: Provenance) -> Self {
+    pub(super) fn refused(stats: DecodeStats, hints: Vec<String>, provenance: Provenance) -> Self {
         Self {
             is_refused: true,
+            hints,
             provenance,
             stats,
             ..Self::nothing(&[])
@@ -62,6 +64,7 @@ impl Produced {
         Self {
             provenance: Provenance::Live,
             is_refused: false,
+            hints: Vec::new(),
             logged: None,
             files: Vec::new(),
             rejects_file: None,
@@ -247,6 +250,7 @@ impl Call<'_> {
         Produced {
             provenance,
             is_refused: false,
+            hints: Vec::new(),
             logged: Some(logged),
             files: files
                 .files
@@ -306,6 +310,7 @@ impl Call<'_> {
             provenance,
             complete: false,
             warnings,
+            hints: produced.hints,
             drift: stats.drift,
             presence: stats.presence,
         }

@@ -22,6 +22,7 @@ fn mismatch_error(report: &IngestReport) -> Error {
         drift,
         rows,
         rejected,
+        hints: reading,
         ..
     } = report;
     let total = rows + rejected;
@@ -40,6 +41,9 @@ fn mismatch_error(report: &IngestReport) -> Error {
         error = error.detail(format!(
             "... and {beyond} more; `--format json` names them all"
         ));
+    }
+    for hint in reading {
+        error = error.hint(hint.as_str());
     }
     let mut hints: Vec<&str> = drift.items().filter_map(|i| i.hint.as_deref()).collect();
     hints.dedup();

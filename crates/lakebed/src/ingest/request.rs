@@ -154,6 +154,9 @@ pub struct IngestReport {
     pub complete: bool,
     /// What a reader of the report should know.
     pub warnings: Vec<String>,
+    /// Of a refused call: advice on how its inputs are read, such as a wrong delimiter.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
     /// How records differ from the schema.
     pub drift: Drift,
     /// Per field: records by the nine kinds of presence.

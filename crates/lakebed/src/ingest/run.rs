@@ -152,7 +152,10 @@ impl Call<'_> {
     ) -> Result<Tried> {
         let staged = &attempt.staged;
         if self.request.mismatch == Mismatch::Fail && staged.stats.rejected > 0 {
-            let refused = Produced::refused(attempt.staged.stats, self.provenance(state));
+            let hints = staged.inputs.iter().flat_map(|r| r.facts.hints.clone());
+            let hints = hints.collect();
+            let provenance = self.provenance(state);
+            let refused = Produced::refused(attempt.staged.stats, hints, provenance);
             return Ok(Tried::Produced(Box::new(refused)));
         }
         if self.learn(state, known, &attempt.planned, staged)? {

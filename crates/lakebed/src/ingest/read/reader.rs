@@ -26,6 +26,8 @@ pub struct InputFacts {
     pub bytes: u64,
     /// What the user should know, though nothing failed.
     pub warnings: Vec<String>,
+    /// Advice that belongs to whatever goes wrong with its records, such as a wrong delimiter.
+    pub hints: Vec<String>,
     /// The form it was read in.
     pub form: Form,
     /// Records, where the file announces them (Parquet).
@@ -183,6 +185,7 @@ impl ChunkReader {
             content,
             bytes,
             warnings: self.warnings,
+            hints: self.hints,
             form: self.form,
             records_hint,
             is_empty: self.is_empty,
