@@ -59,7 +59,11 @@ impl Fixture {
             git_commit: None,
             evolution: Evolution::Free,
         };
-        registry::publish(&lake, &spec, &options).await.unwrap();
+        let outcome = registry::publish(&lake, &spec, &options).await.unwrap();
+        assert!(matches!(
+            outcome,
+            registry::PublishOutcome::Published { .. }
+        ));
         Self { dir, lake, catalog }
     }
 
