@@ -76,7 +76,7 @@ class Lake:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LAKEBED_")}
         if kill is not None:
             environment["LAKEBED_KILL_POINT"] = kill
-        return subprocess.run([self.binary, *args, "--project", self.folder], stdin=subprocess.DEVNULL,
+        return subprocess.run([self.binary, *map(str, args), "--project", self.folder], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, timeout=120)
 
     def ok(self, *args) -> str:
@@ -144,7 +144,7 @@ def make_base(binary: pathlib.Path, folder: pathlib.Path) -> Lake:
     (source / "source.toml").write_text('class = "log"\n', encoding="utf-8")
     for version in (1, 2):
         lake.write_schema(version)
-        lake.ok("schema", "publish", DATASET, version)
+        lake.ok("schema", "publish", DATASET, str(version))
     lake.ok("ingest", DATASET, lake.write("a.jsonl", range(0, 200)), "--date", SEALED, "--complete")
     lake.ok("ingest", DATASET, lake.write("b.jsonl", range(200, 300)), "--date", OPEN_DAY, "--schema-version", 1)
     lake.ok("ingest", DATASET, lake.write("c.jsonl", range(300, 400)), "--date", OPEN_DAY)

@@ -1,0 +1,84 @@
+//! Old formats stay readable for ever: every version under `testdata/` is read and must say what it
+//! said when it was written. A fixture is never changed; a new format number gets a new folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lakebed::log::{DatasetState, read_after};
+use lakebed::name::DatasetRef;
+use lakebed::registry;
+use lakebed::spec::{LogPosition, Operation, PartitionKey};
+use lakebed::store::{Lake, LocalStore};
+use lakebed::time::Clock;
+
+fn testdata(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata")
+        .join(below)
+}
+
+async fn fixture(version: &str) -> (Lake, DatasetRef) {
+    let store = Arc::new(LocalStore::new(testdata("log").join(version)));
+    let lake = Lake::open(store, Arc::new(Clock::System)).await.unwrap();
+    (lake, "clean/weibo".parse().unwrap())
+}
+
+#[tokio::test]
+async fn log_v1_folds_to_what_it_said() {
+    let (lake, dataset) = fixture("v1").await;
+    assert_eq!(lake.spec().time_zone, "Asia/Taipei");
+    let records = read_after(&lake, &dataset, &LogPosition::START)
+        .await
+        .unwrap();
+    let operations: Vec<_> = records.iter().map(|r| r.record.operation).collect();
+    use Operation::{Abandon, Append, Reopen, Seal};
+    assert_eq!(
+        operations,
+        [Append, Append, Seal, Reopen, Abandon, Append, Seal, Append]
+    );
+    assert_eq!(records[3].record.by.note.as_deref(), Some("one more sweep"));
+    assert_eq!(
+        records[0].record.by.run.as_ref().map(|r| r.as_str()),
+        Some("0900")
+    );
+
+    let state = DatasetState::load(&lake, &dataset).await.unwrap();
+    let day = "2026-11-28".parse().unwrap();
+    let rows = |schema_version| -> u64 {
+        let key = PartitionKey {
+            dt: day,
+            schema_version,
+            revision: 0,
+        };
+        state.partitions()[&key]
+            .files
+            .values()
+            .map(|f| f.spec.rows)
+            .sum()
+    };
+    assert_eq!((rows(1), rows(2)), (2, 1));
+    assert!(state.is_sealed(day));
+    assert!(!state.is_sealed("2026-11-29".parse().unwrap()));
+    assert_eq!(state.dates()[&day].rejects[0].spec.records, 1);
+    let labels: Vec<_> = state
+        .visible_inputs(day)
+        .filter_map(|(_, i)| i.spec.batch.clone())
+        .collect();
+    assert_eq!(
+        labels.iter().map(|l| l.as_str()).collect::<Vec<_>>(),
+        ["s1"]
+    );
+    assert!(state.is_abandoned(&"000661820000000000000000deadbeef".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn published_schemas_v1_are_read() {
+    let (lake, dataset) = fixture("v1").await;
+    let versions = registry::list_published(&lake, &dataset).await.unwrap();
+    let fields: Vec<Vec<&str>> = versions
+        .iter()
+        .map(|(v, _)| v.schema.fields.iter().map(|f| f.name.as_str()).collect())
+        .collect();
+    assert_eq!(fields, [vec!["标题", "hot"], vec!["标题", "hot", "tags"]]);
+    assert_eq!(versions[1].0.base_hash.as_ref(), Some(&versions[0].1));
+}
