@@ -1,6 +1,11 @@
 //! A disk that fills up, at every stage of a call: a clear error, nothing half visible, and the same
 //! call succeeds once there is room. Needs root, as CI has it: a small tmpfs is mounted.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests ends the test where it cannot go on"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
