@@ -19,9 +19,12 @@ struct Edge {
 
 type Graph = BTreeMap<String, Vec<Edge>>;
 
+/// A file of a module and the path of its part within it.
+type Part<'a> = (&'a SourceFile, Vec<String>);
+
 /// Circles among the parts of each module of a crate.
 pub(crate) fn check(files: &[SourceFile], tests: &BTreeSet<String>) -> Vec<Finding> {
-    let mut modules: BTreeMap<(String, String), Vec<(&SourceFile, Vec<String>)>> = BTreeMap::new();
+    let mut modules: BTreeMap<(String, String), Vec<Part<'_>>> = BTreeMap::new();
     for file in files
         .iter()
         .filter(|f| f.is_rust() && !tests.contains(&f.path))
