@@ -1,6 +1,11 @@
 //! Old formats stay readable for ever: every version under `testdata/` is read and must say what it
 //! said when it was written. A fixture is never changed; a new format number gets a new folder.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests ends the test where it cannot go on"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
