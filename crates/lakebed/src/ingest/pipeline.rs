@@ -104,7 +104,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Staged> {
         refused: AtomicBool::new(false),
         encoder: OnceLock::new(),
     };
-    let in_flight = job.threads * 2;
+    let in_flight = job.threads + 1;
     let (work_in, work_out) = sync_channel::<Work>(1);
     let (done_in, done_out) = sync_channel::<Answer>(in_flight);
     let (token_in, token_out) = sync_channel::<()>(in_flight);

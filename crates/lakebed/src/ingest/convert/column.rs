@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::builder::StringBuilder;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float64Type, Int64Type,
     TimestampMicrosecondType,
@@ -154,9 +155,28 @@ impl Texts {
         )
     }
 
+    /// The finished texts.
+    ///
+    /// `StringArray::try_new` would check UTF-8 with the slow check of the standard library; one fast
+    /// check of all bytes, then copies by slices of a `str`, cost a fraction and keep our buffers.
     pub(crate) fn finish_text(&mut self) -> Result<StringArray, ArrowError> {
-        let (offsets, data, nulls) = self.parts();
-        StringArray::try_new(offsets, data, nulls)
+        let wrong = || ArrowError::InvalidArgumentError("a text column holds no text".into());
+        let text = simdutf8::basic::from_utf8(&self.data).map_err(|_| wrong())?;
+        let nulls = self.nulls.finish();
+        let mut array = StringBuilder::with_capacity(self.offsets.len(), text.len());
+        let mut from = 0;
+        for (row, end) in self.offsets.iter().skip(1).enumerate() {
+            let to = usize::try_from(*end).map_err(|_| wrong())?;
+            if nulls.as_ref().is_some_and(|n| n.is_null(row)) {
+                array.append_null();
+            } else {
+                array.append_value(text.get(from..to).ok_or_else(wrong)?);
+            }
+            from = to;
+        }
+        self.offsets.truncate(1);
+        self.data.clear();
+        Ok(array.finish())
     }
 }
 
