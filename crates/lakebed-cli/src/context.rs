@@ -136,6 +136,7 @@ impl<'a> Context<'a> {
 
     /// The fold of a dataset's log; a dataset of which the lake knows nothing is an error.
     pub(crate) async fn load_known(&self, dataset: &DatasetRef) -> Result<DatasetState> {
+        catalog::check_past(&self.lake, &*self.catalog, dataset).await?;
         let state = DatasetState::load(&self.lake, dataset).await?;
         if state.position().number == 0 {
             self.check_known(dataset).await?;

@@ -335,7 +335,7 @@ fn warn(printer: &Printer, report: &IngestReport) {
         printer.warn(format!(
             "{} of {} into quarantine",
             report.rejected,
-            count(report.records, "record")
+            count(report.rows + report.rejected, "record")
         ));
     }
     if report.extra_rows > 0 {

@@ -1,5 +1,6 @@
 //! The one integration-test binary: the real `lakebed` on real folders.
 
+mod audit;
 mod bad_input;
 mod commit;
 mod demo;

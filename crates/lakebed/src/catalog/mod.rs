@@ -40,7 +40,7 @@ pub use schemas::sync_schemas;
 pub use sqlite::SqliteCatalog;
 pub use stats::read_footer_stats;
 pub use status::{DatasetStatus, SyncState, is_fresh, status};
-pub use sync::{SyncReport, sync, sync_all};
+pub use sync::{SyncReport, check_past, sync, sync_all};
 
 /// Answer of [`Catalog::apply`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -38,6 +38,22 @@ pub struct SyncReport {
     pub applied: u64,
 }
 
+/// Refuses to go on where the catalog knows another past than the log (CAT-3): a log that lost its
+/// tail, was replaced or was deleted must not be written to, or its records could never come back.
+/// Whoever commits asks this first; nothing is changed.
+pub async fn check_past(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<()> {
+    if let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) {
+        return Err(Error::corrupt("the catalog belongs to another lake")
+            .with("catalog", catalog.location())
+            .with("catalog's lake", other)
+            .with("this lake", lake.id())
+            .with("invariant", "CAT-3")
+            .hint("check `lake` and `catalog` in lakebed.toml: each lake has its own catalog"));
+    }
+    let position = catalog.position(dataset).await?;
+    read_after(lake, dataset, &position).await.map(|_| ())
+}
+
 /// Applies everything the dataset's log holds after the catalog's position.
 pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<SyncReport> {
     bind(lake, catalog).await?;

@@ -300,6 +300,7 @@ impl Call<'_> {
             records: stats.records,
             rows: stats.rows,
             rejected: stats.rejected,
+            not_records: stats.not_records,
             extra_rows: stats.extra_rows,
             lone_surrogates: stats.lone_surrogates,
             nul_characters: stats.nul_characters,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::ingest::read::InputSource;
 use crate::log::{DatasetState, RejectsState};
-use crate::name::CommitId;
+use crate::name::{CommitId, ContentHash};
 use crate::spec::{InputFormat, ReadSpec, RejectRecord};
 use crate::store::{Lake, StorePath, rejects_dir, stage_dir};
 use crate::time::BusinessDate;
@@ -60,18 +60,23 @@ async fn rejects_bytes(
     rejects: &RejectsState,
 ) -> Result<(StorePath, bytes::Bytes)> {
     let path = rejects_dir(state.dataset(), dt).child(&rejects.spec.name);
-    if let Some(bytes) = lake.store().find(&path).await? {
-        return Ok((path, bytes));
-    }
+    let mut found = lake.store().find(&path).await?;
     // Committed, but not moved yet: it still lies in the stage.
-    if let Some(attempt) = &rejects.attempt
-        && let Some(bytes) = lake.store().find(&stage_dir(attempt).join(&path)).await?
-    {
-        return Ok((path, bytes));
+    if let (None, Some(attempt)) = (&found, &rejects.attempt) {
+        found = lake.store().find(&stage_dir(attempt).join(&path)).await?;
     }
-    Err(Error::corrupt("the rejects file is not there")
+    match found {
+        Some(bytes) if ContentHash::of(&bytes) == rejects.spec.blake3 => Ok((path, bytes)),
+        Some(_) => Err(Error::corrupt(
+            "the rejects file does not have the bytes that were committed",
+        )
         .with("file", path)
-        .hint("`lakebed audit` says more"))
+        .with("invariant", "REJ-1")
+        .hint("restore it from a backup of the lake")),
+        None => Err(Error::corrupt("the rejects file is not there")
+            .with("file", path)
+            .hint("`lakebed audit` says more")),
+    }
 }
 
 fn parse_lines(path: &StorePath, bytes: &[u8]) -> Result<Vec<Result<RejectRecord>>> {

@@ -134,6 +134,8 @@ pub struct IngestReport {
     pub rows: u64,
     /// Records rejected by this call.
     pub rejected: u64,
+    /// Of the rejected: what was no record at all (bad syntax, ragged rows, repeated headers).
+    pub not_records: u64,
     /// Records with unknown fields kept in `_extra`.
     pub extra_rows: u64,
     /// Lone surrogates replaced by U+FFFD.

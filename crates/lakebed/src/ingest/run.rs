@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, sync};
+use crate::catalog::{Catalog, check_past, sync};
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::ingest::assemble::Produced;
@@ -42,6 +42,7 @@ pub async fn ingest(
     progress: &dyn Progress,
 ) -> Result<IngestReport> {
     let call = Call::prepare(lake, request).await?;
+    check_past(lake, catalog, &request.dataset).await?;
     let mut state = DatasetState::load(lake, &request.dataset).await?;
     finish_moves(lake, &state).await?;
     let mut known = BTreeMap::new();
@@ -137,7 +138,12 @@ impl Call<'_> {
             }
             Err(error) => {
                 self.discard(state, &id).await;
-                Err(error)
+                // A repair that takes the stage away first puts its record: this call starts over.
+                if state.is_abandoned(&id) {
+                    Ok(Round::Again)
+                } else {
+                    Err(error)
+                }
             }
         }
     }
@@ -241,7 +247,15 @@ impl Call<'_> {
             ));
         }
         match self.complete_date(state).await {
-            Ok(complete) => report.complete = complete,
+            Ok((complete, sealed_by)) => {
+                report.complete = complete;
+                if let Some(number) = sealed_by {
+                    report.log_position = Some(number);
+                    report.warnings.push(format!(
+                        "nothing new was stored; record {number} seals the date"
+                    ));
+                }
+            }
             Err(error) if report.outcome == IngestOutcome::AlreadyThere => return Err(error),
             Err(error) => report.warnings.push(format!(
                 "committed, but the date could not be sealed: {error}"
@@ -256,18 +270,20 @@ impl Call<'_> {
     }
 
     /// `_SUCCESS` where the date is sealed now; seals it where only the seal was missing.
-    async fn complete_date(&self, state: &mut DatasetState) -> Result<bool> {
+    async fn complete_date(&self, state: &mut DatasetState) -> Result<(bool, Option<u64>)> {
         let dt = self.request.dt;
+        let mut sealed_by = None;
         if self.request.complete && !state.is_sealed(dt) {
             // Nothing new was stored, but the caller declares the date complete.
             match seal(self.lake, state, dt, self.request.by.clone()).await? {
-                SealOutcome::Done { .. } | SealOutcome::AlreadySo { .. } => {}
+                SealOutcome::Done { number } => sealed_by = Some(number),
+                SealOutcome::AlreadySo { .. } => {}
             }
         }
         if state.is_sealed(dt) {
             write_success(self.lake, state, dt).await?;
         }
-        Ok(state.is_sealed(dt))
+        Ok((state.is_sealed(dt), sealed_by))
     }
 
     /// Deletes what an attempt staged, unless its record was put after all: a put can succeed and

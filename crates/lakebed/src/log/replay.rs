@@ -105,7 +105,7 @@ impl Refusal {
             Self::Erased => error.hint("erased data may never come back"),
             Self::BatchTaken { .. } => error.hint("choose another label; one label stands for one set of inputs"),
             Self::OtherVersion { .. } | Self::OtherRules { .. } => {
-                error.hint("the same bytes under other rules would double the rows; replace the date with `lakebed correct`")
+                error.hint("the same bytes under other rules would double the rows; replace the date once `lakebed correct` is there (not built yet)")
             }
             Self::Retired { .. } => error.hint("`--restore` stores it again"),
         }

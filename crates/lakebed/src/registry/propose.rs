@@ -99,6 +99,14 @@ pub fn propose_next(history: &[PublishedSchema], proposal: Proposal) -> Result<S
         let Some(field) = find_field(&mut spec.fields, id) else {
             return Err(unknown_id(id, "enum"));
         };
+        if field.is_personal() {
+            // Its values may stand nowhere outside the data; a person adds them by hand.
+            told.push(format!(
+                "{} needs further values, which are personal",
+                field.name
+            ));
+            continue;
+        }
         for value in values {
             if !value.is_empty() && !field.values.contains(&value) {
                 told.push(format!("{} takes `{value}`", field.name));

@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, FileRow, PartitionFilter, PartitionRow};
 use crate::error::Result;
 use crate::govern::audit::collect::View;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, Partition};
+use crate::log::{DatasetState, Partition, read_record};
 use crate::name::DatasetRef;
 use crate::spec::{LogPosition, PartitionKey};
 use crate::store::Lake;
@@ -42,7 +42,12 @@ pub(super) async fn check(
     for (dataset, data) in &view.datasets {
         let position = positions.remove(dataset).unwrap_or(LogPosition::START);
         let Some(state) = &data.state else { continue };
-        match standing(&position, state.position()) {
+        // Where the catalog is behind, its last record must still be the log's.
+        let there = read_record(lake, dataset, position.number)
+            .await?
+            .map(|r| r.position());
+        let known = position.number == 0 || there.as_ref() == Some(&position);
+        match standing(&position, state.position(), known) {
             None => compare(catalog, state, report).await?,
             Some((severity, message, repair)) => report.findings.push(Finding {
                 invariant: "CAT-3",
@@ -73,11 +78,15 @@ pub(super) async fn check(
 }
 
 /// What is wrong with where the catalog stands; `None` = it stands where the log stands.
-fn standing(catalog: &LogPosition, log: &LogPosition) -> Option<(Severity, String, Repair)> {
+fn standing(
+    catalog: &LogPosition,
+    log: &LogPosition,
+    known: bool,
+) -> Option<(Severity, String, Repair)> {
     if catalog == log {
         return None;
     }
-    if catalog.number < log.number {
+    if catalog.number < log.number && known {
         let message = format!(
             "stands at record {}, the log at {}",
             catalog.number, log.number
@@ -97,7 +106,28 @@ fn standing(catalog: &LogPosition, log: &LogPosition) -> Option<(Severity, Strin
     ))
 }
 
+/// A catalog whose rows cannot be read is a finding, not the end of the audit.
 async fn compare(
+    catalog: &dyn Catalog,
+    state: &DatasetState,
+    report: &mut AuditReport,
+) -> Result<()> {
+    if let Err(error) = compare_rows(catalog, state, report).await {
+        report.findings.push(Finding {
+            invariant: "CAT-6",
+            severity: Severity::Error,
+            dataset: Some(state.dataset().clone()),
+            subject: catalog.location(),
+            message: format!("a row cannot be read: {error}"),
+            repair: Repair::Manual {
+                advice: REBUILD.into(),
+            },
+        });
+    }
+    Ok(())
+}
+
+async fn compare_rows(
     catalog: &dyn Catalog,
     state: &DatasetState,
     report: &mut AuditReport,

@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
-use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of, schema_dir};
+use crate::registry::list_published;
+use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of};
 
 /// A dataset as an audit sees it.
 pub(super) struct DatasetView {
@@ -16,8 +17,10 @@ pub(super) struct DatasetView {
     pub(super) error: Option<Error>,
     /// Files in its data folder, by path.
     pub(super) listed: BTreeMap<StorePath, u64>,
-    /// Published schema versions, by file name.
+    /// Published schema versions.
     pub(super) schemas: BTreeSet<u32>,
+    /// Why they cannot be read.
+    pub(super) schema_error: Option<Error>,
 }
 
 /// Everything an audit compares.
@@ -38,7 +41,13 @@ impl View {
                 Ok(state) => (Some(state), None),
                 Err(error) => (None, Some(error)),
             };
-            let schemas = published_numbers(lake, &dataset).await?;
+            let (schemas, schema_error) = match list_published(lake, &dataset).await {
+                Ok(versions) => (
+                    versions.iter().map(|(v, _)| v.schema.version).collect(),
+                    None,
+                ),
+                Err(error) => (BTreeSet::new(), Some(error)),
+            };
             datasets.insert(
                 dataset,
                 DatasetView {
@@ -46,6 +55,7 @@ impl View {
                     error,
                     listed: BTreeMap::new(),
                     schemas,
+                    schema_error,
                 },
             );
         }
@@ -105,19 +115,4 @@ impl View {
             })
             .collect()
     }
-}
-
-async fn published_numbers(lake: &Lake, dataset: &DatasetRef) -> Result<BTreeSet<u32>> {
-    let files = lake.store().list(&schema_dir(dataset)).await?;
-    Ok(files
-        .iter()
-        .filter_map(|f| {
-            f.path
-                .file_name()
-                .strip_prefix('v')?
-                .strip_suffix(".json")?
-                .parse()
-                .ok()
-        })
-        .collect())
 }

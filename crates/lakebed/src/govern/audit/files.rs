@@ -69,7 +69,7 @@ pub(super) async fn check(
         };
         report.files += check_files(lake, state, data, options, &mut notes).await?;
         check_success(lake, state, data, &mut notes).await?;
-        check_rejects(lake, state, view, &mut notes).await?;
+        check_rejects(lake, state, view, options, &mut notes).await?;
         check_schemas(state, data, &mut notes);
         advise(state, &mut notes);
     }
@@ -119,7 +119,7 @@ async fn check_files(
                     Severity::Error,
                     &path,
                     format!("has {size} bytes, the log says {}", file.spec.bytes),
-                    manual("restore the file from a backup, or replace the date with `lakebed correct`"),
+                    manual("restore the file from a backup, or replace the date once `lakebed correct` is there (not built yet)"),
                 ),
                 Some(_) if options.deep => deep_check(lake, file, &path, notes).await?,
                 Some(_) => {}
@@ -172,11 +172,32 @@ async fn note_missing(
             path,
             format!("is committed by record {}, but is not there", file.number),
             manual(
-                "restore the file from a backup, or ingest its inputs again by `lakebed correct`",
+                "restore the file from a backup, or replace the date once `lakebed correct` is there (not built yet)",
             ),
         );
     }
     Ok(())
+}
+
+/// Whether the file has the bytes that were committed; reads all of it.
+async fn has_bytes(
+    lake: &Lake,
+    path: &StorePath,
+    bytes: u64,
+    expected: &ContentHash,
+) -> Result<bool> {
+    const PIECE: usize = 8 << 20;
+    let mut hasher = blake3::Hasher::new();
+    let mut offset = 0;
+    while offset < bytes {
+        let piece = lake.store().read_range(path, offset, PIECE).await?;
+        if piece.is_empty() {
+            break;
+        }
+        offset += piece.len() as u64;
+        hasher.update(&piece);
+    }
+    Ok(ContentHash::finish(&hasher) == *expected)
 }
 
 async fn deep_check(
@@ -185,18 +206,7 @@ async fn deep_check(
     path: &StorePath,
     notes: &mut Notes<'_>,
 ) -> Result<()> {
-    const PIECE: usize = 8 << 20;
-    let mut hasher = blake3::Hasher::new();
-    let mut offset = 0;
-    while offset < file.spec.bytes {
-        let piece = lake.store().read_range(path, offset, PIECE).await?;
-        if piece.is_empty() {
-            break;
-        }
-        offset += piece.len() as u64;
-        hasher.update(&piece);
-    }
-    if ContentHash::finish(&hasher) != file.spec.blake3 {
+    if !has_bytes(lake, path, file.spec.bytes, &file.spec.blake3).await? {
         let advice = manual(
             "a byte has changed on disk: restore the file from a backup, or replace the date",
         );
@@ -219,7 +229,8 @@ async fn deep_check(
         Some(Err(_)) | None => None,
     };
     if rows.and_then(|n| u64::try_from(n).ok()) != Some(file.spec.rows) {
-        let message = format!("holds {rows:?} rows, the log says {}", file.spec.rows);
+        let found = rows.map_or_else(|| "no readable".to_owned(), |n| n.to_string());
+        let message = format!("holds {found} rows, the log says {}", file.spec.rows);
         notes.add(
             "FIL-3",
             Severity::Error,
@@ -286,12 +297,22 @@ async fn check_rejects(
     lake: &Lake,
     state: &DatasetState,
     view: &View,
+    options: AuditOptions,
     notes: &mut Notes<'_>,
 ) -> Result<()> {
     for (dt, date) in state.dates() {
         for rejects in &date.rejects {
             let path = rejects_dir(state.dataset(), *dt).child(&rejects.spec.name);
             if view.rejects.get(&path) == Some(&rejects.spec.bytes) {
+                if options.deep
+                    && !has_bytes(lake, &path, rejects.spec.bytes, &rejects.spec.blake3).await?
+                {
+                    let advice = manual(
+                        "restore the file from a backup; the rejected records are only there",
+                    );
+                    let message = "does not have the bytes that were committed".to_owned();
+                    notes.add("REJ-1", Severity::Error, &path, message, advice);
+                }
                 continue;
             }
             let staged = match &rejects.attempt {
@@ -328,6 +349,17 @@ async fn check_rejects(
 }
 
 fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>) {
+    if let Some(error) = &data.schema_error {
+        let advice = manual("restore the published schemas from a backup of the lake");
+        notes.add(
+            "SCH-1",
+            Severity::Error,
+            "published schemas",
+            error.to_string(),
+            advice,
+        );
+        return;
+    }
     let used: BTreeSet<u32> = state
         .partitions()
         .keys()

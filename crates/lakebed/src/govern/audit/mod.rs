@@ -24,6 +24,7 @@
 mod catalog;
 mod collect;
 mod files;
+mod rebuilt;
 mod repair;
 
 use std::fmt;
@@ -186,6 +187,12 @@ pub async fn audit(
     };
     files::check(lake, &view, options, &mut report).await?;
     catalog::check(lake, &*catalog, &view, &mut report).await?;
+    let catalog_is_level = report.findings.iter().all(|f| {
+        !f.invariant.starts_with("CAT") && !f.invariant.starts_with("LOG") && f.invariant != "SCH-1"
+    });
+    if options.deep && catalog_is_level {
+        rebuilt::check(lake, &*catalog, &mut report).await?;
+    }
     report.findings.sort_by(|a, b| {
         (a.severity, &a.dataset, a.invariant, &a.subject).cmp(&(
             b.severity,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::catalog::{Catalog, sync};
 use crate::error::Result;
 use crate::fault::kill_point;
-use crate::govern::audit::{AuditReport, Finding, Repair};
+use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
 use crate::log::{DatasetState, abandon, finish_moves, write_success};
 use crate::name::DatasetRef;
 use crate::spec::By;
@@ -42,6 +42,16 @@ pub(super) async fn apply(
         }
     }
     for (dataset, findings) in by_dataset {
+        // A catalog or a log of another past is for a person to look at: nothing is changed.
+        let refused = report.findings.iter().any(|f| {
+            f.invariant == "CAT-3"
+                && f.severity == Severity::Error
+                && f.dataset.as_ref().is_none_or(|d| *d == dataset)
+        });
+        if refused {
+            out.left += findings.len();
+            continue;
+        }
         repair_dataset(lake, catalog, &dataset, &findings, &by, &mut out).await?;
     }
     Ok(out)

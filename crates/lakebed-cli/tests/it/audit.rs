@@ -1,0 +1,86 @@
+//! Damage done by hand: found, named, and never built upon.
+
+use crate::lake::TestLake;
+
+const FIELDS: &str = "\n[[field]]\nid = 1\nname = \"k\"\ntype = \"int\"\nrequired = true\n";
+
+/// What is committed on a log that lost its tail would take the number of the lost record for ever.
+#[test]
+fn nobody_writes_to_a_log_that_lost_its_tail() {
+    let lake = TestLake::new().dataset("clean/a", FIELDS);
+    lake.file("a.jsonl", "{\"k\":1}\n");
+    lake.file("b.jsonl", "{\"k\":2}\n");
+    lake.ingest("clean/a", &["a.jsonl", "--date", "2026-11-29"])
+        .ok();
+    lake.ingest(
+        "clean/a",
+        &["b.jsonl", "--date", "2026-11-29", "--complete"],
+    )
+    .ok();
+    let records: Vec<_> = lake
+        .files()
+        .into_keys()
+        .filter(|f| f.starts_with("_lake/log/"))
+        .collect();
+    let last = lake.lake().join(records.last().unwrap());
+    let kept = std::fs::read(&last).unwrap();
+    std::fs::remove_file(&last).unwrap();
+    let before = lake.files();
+    lake.file("c.jsonl", "{\"k\":3}\n");
+    for args in [
+        vec!["ingest", "clean/a", "c.jsonl", "--date", "2026-11-29"],
+        vec!["seal", "clean/a", "--date", "2026-11-29"],
+        vec!["reopen", "clean/a", "--date", "2026-11-29"],
+    ] {
+        lake.run(&args).code(4).says(&["CAT-3"]);
+    }
+    lake.run(&["audit", "--repair"]);
+    assert_eq!(
+        lake.files(),
+        before,
+        "nothing is written, repaired or removed"
+    );
+    std::fs::write(&last, kept).unwrap();
+    lake.assert_clean();
+}
+
+/// A damaged schema, rejects file or catalog row is found; the log and the lake win.
+#[test]
+fn the_deep_audit_reads_everything() {
+    let lake = TestLake::new().dataset("clean/a", FIELDS);
+    lake.file("a.jsonl", "{\"k\":1}\n{\"k\":\"x\"}\n");
+    lake.ingest(
+        "clean/a",
+        &[
+            "a.jsonl",
+            "--date",
+            "2026-11-29",
+            "--on-mismatch",
+            "quarantine",
+        ],
+    )
+    .ok();
+    lake.assert_clean();
+    for wanted in ["_lake/schema/", "_lake/rejects/"] {
+        let name = lake
+            .files()
+            .into_keys()
+            .find(|f| f.starts_with(wanted))
+            .unwrap();
+        let file = lake.lake().join(&name);
+        let kept = std::fs::read(&file).unwrap();
+        let mut bytes = kept.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] = bytes[middle].wrapping_add(1);
+        std::fs::write(&file, &bytes).unwrap();
+        let found = lake.run(&["audit", "--deep"]).code(1);
+        assert!(
+            found.stdout.contains("SCH-1")
+                || found.stdout.contains("REJ-1")
+                || found.stdout.contains("CAT-"),
+            "{name}: {found}"
+        );
+        std::fs::write(&file, kept).unwrap();
+        lake.assert_clean();
+    }
+}
