@@ -223,17 +223,27 @@ impl Call<'_> {
         })
     }
 
+    /// Today in the lake's zone; `None` when the zone is unknown to this machine.
+    fn today(&self) -> Option<BusinessDate> {
+        let zone = time_zone(&self.lake.spec().time_zone).ok()?;
+        Some(BusinessDate::of(self.lake.clock().now(), &zone))
+    }
+
+    /// A date that has not come yet may be meant, but mostly is a slip.
+    pub(super) fn future_warning(&self) -> Option<String> {
+        let (dt, today) = (self.request.dt, self.today()?);
+        (dt > today)
+            .then(|| format!("{dt} lies in the future: it is {today} in the lake's time zone"))
+    }
+
     /// A past date that was never opened is a backfill, unless the caller says otherwise.
     pub(super) fn provenance(&self, state: &DatasetState) -> Provenance {
-        self.request.provenance.unwrap_or_else(|| {
-            let today = time_zone(&self.lake.spec().time_zone)
-                .map(|zone| BusinessDate::of(self.lake.clock().now(), &zone));
-            let past = today.is_ok_and(|today| self.request.dt < today);
-            if past && !state.dates().contains_key(&self.request.dt) {
-                Provenance::Backfill
-            } else {
-                Provenance::Live
-            }
+        let past = self.today().is_some_and(|today| self.request.dt < today);
+        let unopened = !state.dates().contains_key(&self.request.dt);
+        self.request.provenance.unwrap_or(if past && unopened {
+            Provenance::Backfill
+        } else {
+            Provenance::Live
         })
     }
 

@@ -20,7 +20,8 @@ impl Call<'_> {
     ) -> Result<(Vec<Planned>, Vec<SkippedInput>, Vec<String>)> {
         let inputs = &self.request.inputs;
         let may_be_known = inputs.len() > 1 || state.position().number > 0;
-        let (mut planned, mut skipped, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut planned, mut skipped) = (Vec::new(), Vec::new());
+        let mut warnings: Vec<String> = self.future_warning().into_iter().collect();
         let mut seen: BTreeMap<ContentHash, String> = BTreeMap::new();
         for source in inputs {
             let name = source.display_name().to_owned();

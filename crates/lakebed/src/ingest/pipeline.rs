@@ -210,7 +210,7 @@ fn work(shared: &Shared<'_>, work: &Mutex<Receiver<Work>>, done: SyncSender<Answ
         let answer = if shared.stopped.load(Ordering::SeqCst) {
             Err(Error::internal("another piece of the input failed"))
         } else {
-            decode_and_encode(shared, &mut decoder, seq, &chunks)
+            decode_and_encode(shared, &mut decoder, seq, chunks)
         };
         if answer.is_err() {
             shared.stopped.store(true, Ordering::SeqCst);
@@ -229,7 +229,7 @@ fn decode_and_encode(
     shared: &Shared<'_>,
     decoder: &mut Decoder,
     seq: u64,
-    chunks: &[Chunk],
+    chunks: Vec<Chunk>,
 ) -> Result<Done> {
     let job = shared.job;
     let mut done = Done {
@@ -238,12 +238,13 @@ fn decode_and_encode(
         stats: DecodeStats::default(),
     };
     let mut batches = Vec::new();
+    // Each chunk is let go as soon as it is decoded: encoding needs its columns alone.
     for chunk in chunks {
         let name = job
             .inputs
             .get(chunk.input)
             .map_or("-", InputSource::display_name);
-        let decoded = decoder.decode(chunk, name)?;
+        let decoded = decoder.decode(&chunk, name)?;
         let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
         job.progress.advance(0, rows, rejected);
         if rejected > 0 && job.mismatch == Mismatch::Fail {

@@ -134,7 +134,7 @@ fn check_number_tokens(text: &str, file: &dyn Display, spec: &SchemaSpec) -> Res
                 .with("file", file)
                 .with("line", line_at(text, offset))
                 .hint(format!(
-                    "numbers count by their text: write it as \"{number}\""
+                    "a number token matches by its own text, which TOML does not keep here: write it without trailing zeros and exponent; values of a bool may be written as texts, \"{number}\""
                 )),
         )
     })

@@ -42,6 +42,10 @@ pub(crate) async fn offer_next(
     }
     let version = draft.spec.version;
     let target = context.project().schema_file(dataset, version);
+    if target.exists() {
+        // Somebody is writing that version already; a hint to move another file over it would lose it.
+        return Ok(None);
+    }
     let file = target.with_file_name(format!("v{version}.proposed.toml"));
     let failed = |e| Error::io("write the file", file.display(), e);
     if let Some(folder) = file.parent() {

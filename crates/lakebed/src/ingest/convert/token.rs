@@ -6,7 +6,9 @@ use crate::spec::Token;
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     texts: Vec<String>,
-    ints: Vec<String>,
+    /// Number tokens by their own text.
+    numbers: Vec<String>,
+    /// Those with a fraction, for typed columns, which have no text.
     floats: Vec<f64>,
 }
 
@@ -16,8 +18,11 @@ impl Tokens {
         for token in tokens {
             match token {
                 Token::Text(t) => all.texts.push(t.clone()),
-                Token::Int(n) => all.ints.push(n.to_string()),
-                Token::Float(x) => all.floats.push(*x),
+                Token::Int(n) => all.numbers.push(n.to_string()),
+                Token::Float(x) => {
+                    all.numbers.push(token.text());
+                    all.floats.push(*x);
+                }
             }
         }
         all
@@ -25,7 +30,7 @@ impl Tokens {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.texts.is_empty() && self.ints.is_empty() && self.floats.is_empty()
+        self.texts.is_empty() && self.numbers.is_empty()
     }
 
     /// Whether a text is one of the text tokens.
@@ -34,13 +39,11 @@ impl Tokens {
         self.texts.iter().any(|t| t == text)
     }
 
-    /// Whether a number, by its own text, is one of the number tokens. (A token with a fraction has
-    /// lost its own text in TOML, so it matches by value.)
+    /// Whether a number, by its own text, is one of the number tokens. (A token that would lose its
+    /// text in TOML is refused when the schema is read.)
     #[inline]
     pub(crate) fn has_number(&self, text: &str) -> bool {
-        self.ints.iter().any(|t| t == text)
-            || (!self.floats.is_empty()
-                && text.parse().is_ok_and(|x: f64| self.floats.contains(&x)))
+        self.numbers.iter().any(|t| t == text)
     }
 
     /// Whether a cell, which may be either, is a token.
@@ -51,7 +54,7 @@ impl Tokens {
 
     /// Whether a float of a typed column is one of the number tokens, by value.
     pub(crate) fn has_float(&self, value: f64) -> bool {
-        self.floats.contains(&value) || self.ints.iter().any(|t| t.parse() == Ok(value))
+        self.floats.contains(&value) || self.numbers.iter().any(|t| t.parse() == Ok(value))
     }
 }
 
@@ -70,6 +73,7 @@ mod tests {
         assert!(t.has_text("N/A") && !t.has_text("n/a") && !t.has_text("N/A "));
         assert!(!t.has_text("-1") && t.has_number("-1") && t.has_cell("-1"));
         assert!(!t.has_number("0") && t.has_cell("0"));
-        assert!(!t.has_number("-1.0") && t.has_number("9.50") && t.has_float(-1.0));
+        assert!(!t.has_number("-1.0") && !t.has_number("9.50") && t.has_number("9.5"));
+        assert!(t.has_float(-1.0) && t.has_float(9.5));
     }
 }

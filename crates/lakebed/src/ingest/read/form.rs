@@ -109,6 +109,31 @@ pub(super) struct JsonProbe {
     lone_brace: bool,
 }
 
+/// Whether every line after the first is by itself a whole object: then the first one was cut short,
+/// and this is no document that ends too early.
+fn rest_is_lines(text: &[u8]) -> bool {
+    let mut later = text
+        .split(|b| *b == b'\n')
+        .skip(1)
+        .map(<[u8]>::trim_ascii)
+        .filter(|l| !l.is_empty())
+        .peekable();
+    later.peek().is_some() && later.all(is_whole_object)
+}
+
+fn is_whole_object(line: &[u8]) -> bool {
+    let mut checker = Checker::new();
+    line.first() == Some(&b'{')
+        && line
+            .iter()
+            .enumerate()
+            .all(|(i, byte)| match checker.feed(*byte) {
+                Step::More => i + 1 < line.len(),
+                Step::Done => i + 1 == line.len(),
+                Step::DoneBefore | Step::Bad => false,
+            })
+}
+
 impl JsonProbe {
     /// A probe of a text whose leading blank lines are taken off.
     pub(super) fn new() -> Self {
@@ -148,7 +173,7 @@ impl JsonProbe {
             return None;
         }
         let whole = self.checker.is_fresh() || self.checker.ends_with_input();
-        Some(if whole || self.line == 0 {
+        Some(if whole || self.line == 0 || rest_is_lines(text) {
             Form::JsonLines
         } else {
             Form::JsonValues
@@ -185,5 +210,23 @@ impl JsonProbe {
         } else {
             Form::JsonLines
         }
+    }
+}
+
+#[cfg(test)]
+mod line_tests {
+    use super::*;
+
+    fn form(text: &str) -> Form {
+        JsonProbe::new().look(text.as_bytes(), true).unwrap()
+    }
+
+    #[test]
+    fn a_first_line_that_was_cut_short_is_one_bad_line() {
+        assert_eq!(form("{\"k\":1,\"l\":[1,\n{\"k\":2}\n"), Form::JsonLines);
+        assert_eq!(form("{\"k\":1,\"t\":\n{\"k\":2}"), Form::JsonLines);
+        // A document that was cut short stays a document, and fails.
+        assert_eq!(form("{\n \"a\": [\n{\"x\":1}\n"), Form::JsonValues);
+        assert_eq!(form("{\"a\": [\n 1,\n"), Form::JsonValues);
     }
 }
