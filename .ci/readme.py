@@ -4,7 +4,7 @@
 A block of commands is a fence whose line before says what it is:
 
     <!-- run: quick-start -->     run with `bash -e` in an empty folder, `lakebed` on the PATH
-    <!-- shown: demo -->          not run here (a release build); the same in both languages
+    <!-- shown: demo -->          not run here (CI runs the demo itself); the same in both languages
 
 Standard library only. Exit status 1 on a command that fails, or a block that differs.
 """
