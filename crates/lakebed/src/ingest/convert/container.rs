@@ -6,7 +6,7 @@ use crate::ingest::convert::plan::{Kind, ValuePlan};
 use crate::ingest::convert::presence::Presence;
 use crate::ingest::convert::refusal::Refusal;
 use crate::ingest::convert::row::{Got, Row};
-use crate::ingest::json::{Scanner, SyntaxError, find_duplicate, unescaped};
+use crate::ingest::json::{Scanner, SyntaxError, find_duplicate};
 use crate::ingest::raw::Raw;
 
 impl<'p> Row<'p> {
@@ -57,7 +57,7 @@ impl<'p> Row<'p> {
             while let Some(key) = scanner.next_key(first)? {
                 first = false;
                 let raw = scanner.value()?;
-                let name = unescaped(key.body, key.escaped);
+                let name = row.stored_name(key);
                 if let Err(e) = map.keys.push(name.as_bytes()) {
                     row.too_large(e);
                     return Ok(true);

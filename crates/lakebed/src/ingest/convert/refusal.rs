@@ -1,6 +1,8 @@
 //! What the pending record has against itself: faults with their places, unknown fields, and the
 //! members of `_extra`.
 
+use std::borrow::Cow;
+
 use crate::ingest::convert::drift::Evidence;
 use crate::ingest::convert::evidence::observe;
 use crate::ingest::convert::fault::{
@@ -11,7 +13,7 @@ use crate::ingest::convert::plan::{FieldPlan, Slot};
 use crate::ingest::convert::presence::Presence;
 use crate::ingest::convert::row::{Place, Row};
 use crate::ingest::convert::typed;
-use crate::ingest::json::{CompactTrouble, Key, compact_into, unescaped};
+use crate::ingest::json::{CompactTrouble, Key, compact_into, unescape_into};
 use crate::ingest::raw::Raw;
 use crate::spec::RejectReason;
 
@@ -104,9 +106,21 @@ impl<'p> Row<'p> {
         });
     }
 
+    /// A key that is stored (in a map or in `_extra`): what its escapes change is counted as in texts.
+    pub(crate) fn stored_name<'k>(&mut self, key: Key<'k>) -> Cow<'k, str> {
+        if !key.escaped {
+            return Cow::Borrowed(key.body);
+        }
+        let mut out = Vec::with_capacity(key.body.len());
+        let met = unescape_into(key.body, &mut out);
+        self.met.lone_surrogates += met.lone_surrogates;
+        self.met.nuls += met.nuls;
+        Cow::Owned(String::from_utf8(out).unwrap_or_default())
+    }
+
     #[cold]
     pub(crate) fn unknown_json(&mut self, key: Key<'_>, raw: &Raw<'_>, is_top: bool) {
-        let name = unescaped(key.body, key.escaped);
+        let name = self.stored_name(key);
         let is_top = is_top && self.path.is_empty();
         self.unknown(&name, raw, is_top);
     }

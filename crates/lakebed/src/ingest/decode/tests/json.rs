@@ -260,6 +260,17 @@ fn surrogates_and_nul_are_counted() {
 }
 
 #[test]
+fn surrogates_and_nul_in_stored_keys_are_counted() {
+    let mut f = Fixture::new(&["m: map<int>"], Mismatch::Extra);
+    let decoded = f.lines("{\"m\":{\"\\ud800\":1}}\n{\"a\\u0000\":1}\n");
+    assert_eq!(decoded.stats.rows, 2);
+    assert_eq!(
+        (decoded.stats.lone_surrogates, decoded.stats.nul_characters),
+        (1, 1)
+    );
+}
+
+#[test]
 fn hostile_records_are_rejects_not_crashes() {
     let mut f = Fixture::new(
         &["k: int", "j: json", "l: list<list<int>>"],
