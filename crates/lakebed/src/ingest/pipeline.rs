@@ -92,8 +92,33 @@ struct Shared<'a> {
     stopped: AtomicBool,
     /// Under `fail`, a reject was met: rows are still checked, but no longer written.
     refused: AtomicBool,
+    /// Buffers of decoded chunks, for the reader to fill again.
+    buffers: Mutex<Vec<Vec<u8>>>,
     /// Chosen by the first work item; `None` when that one failed.
     encoder: OnceLock<Option<GroupEncoder>>,
+}
+
+impl Shared<'_> {
+    fn take_buffer(&self) -> Option<Vec<u8>> {
+        self.buffers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+    }
+
+    /// Keeps the buffer of a decoded chunk; one that a huge record made is let go.
+    fn give_back(&self, chunk: Chunk) {
+        let (ChunkBody::Lines(buffer)
+        | ChunkBody::Values(buffer)
+        | ChunkBody::Csv { bytes: buffer, .. }) = chunk.body
+        else {
+            return;
+        };
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffers.len() < 2 && buffer.capacity() <= 2 * self.job.group_bytes {
+            buffers.push(buffer);
+        }
+    }
 }
 
 /// Reads, decodes, encodes and stages everything.
@@ -102,6 +127,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Staged> {
         job,
         stopped: AtomicBool::new(false),
         refused: AtomicBool::new(false),
+        buffers: Mutex::new(Vec::new()),
         encoder: OnceLock::new(),
     };
     let in_flight = job.threads + 1;
@@ -173,7 +199,13 @@ fn read_all(
     for (index, input) in shared.job.inputs.iter().enumerate() {
         let mut reader = ChunkReader::open(input, index, shared.job.read)?;
         let mut done = 0;
-        while let Some(chunk) = reader.next_chunk()? {
+        loop {
+            if let Some(buffer) = shared.take_buffer() {
+                reader.recycle(buffer);
+            }
+            let Some(chunk) = reader.next_chunk()? else {
+                break;
+            };
             let now = reader.bytes_done();
             shared.job.progress.advance(now.saturating_sub(done), 0, 0);
             done = now;
@@ -238,7 +270,7 @@ fn decode_and_encode(
         stats: DecodeStats::default(),
     };
     let mut batches = Vec::new();
-    // Each chunk is let go as soon as it is decoded: encoding needs its columns alone.
+    // Each chunk goes as soon as it is decoded: encoding needs its columns alone.
     for chunk in chunks {
         let name = job
             .inputs
@@ -258,6 +290,7 @@ fn decode_and_encode(
         });
         done.stats.merge(decoded.stats);
         batches.extend(decoded.batches);
+        shared.give_back(chunk);
     }
     if seq == 0 {
         drop(shared.encoder.set(Some(GroupEncoder::new(

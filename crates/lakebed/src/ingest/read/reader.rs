@@ -133,6 +133,13 @@ impl ChunkReader {
         }
     }
 
+    /// Takes back the buffer of a chunk that was decoded, for one that is still to come.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if let Body::Text(text) = &mut self.body {
+            text.window.recycle(buffer);
+        }
+    }
+
     /// The next whole records, in order; `None` at the end.
     ///
     /// # Errors

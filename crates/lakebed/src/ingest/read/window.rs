@@ -14,6 +14,8 @@ pub(super) struct Window {
     pub(super) line: u64,
     /// Offset of its first byte in the unpacked (or decoded) input.
     pub(super) offset: u64,
+    /// A buffer that was handed on before and came back: its memory is warm.
+    spare: Option<Vec<u8>>,
 }
 
 /// A piece cut off the front of a window.
@@ -39,6 +41,7 @@ impl Window {
             buf: Vec::new(),
             line: 1,
             offset,
+            spare: None,
         }
     }
 
@@ -47,9 +50,15 @@ impl Window {
         self.line + count_lines(&self.buf[..at.min(self.buf.len())])
     }
 
-    /// Cuts the first `at` bytes off; the rest moves to a new buffer of about `capacity` bytes.
+    /// Takes a buffer for the next cut.
+    pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.spare = Some(buffer);
+    }
+
+    /// Cuts the first `at` bytes off; the rest moves to another buffer of about `capacity` bytes.
     pub(super) fn cut(&mut self, at: usize, capacity: usize) -> Piece {
-        let mut rest = Vec::new();
+        let mut rest = self.spare.take().unwrap_or_default();
         if at < self.buf.len() {
             rest.reserve(capacity.max(self.buf.len() - at));
             rest.extend_from_slice(&self.buf[at..]);
