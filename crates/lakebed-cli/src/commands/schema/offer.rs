@@ -1,7 +1,7 @@
 //! The offer of a refused ingest: the next version as a ready file, beside the published ones.
 //!
 //! `vN.proposed.toml` is no version file: nothing checks or publishes it until somebody has reviewed
-//! and renamed it. A later refusal writes it anew.
+//! and renamed it. A later refusal writes it anew and keeps the earlier one as `vN.proposed.toml.bak`.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,12 @@ pub(crate) async fn offer_next(
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    std::fs::write(&file, registry::render_toml(&draft.spec)).map_err(failed)?;
+    let text = registry::render_toml(&draft.spec);
+    if std::fs::read_to_string(&file).is_ok_and(|there| there != text) {
+        // Somebody may have worked on the earlier offer: it is kept beside the new one.
+        std::fs::rename(&file, file.with_extension("toml.bak")).map_err(failed)?;
+    }
+    std::fs::write(&file, text).map_err(failed)?;
     Ok(Some(Offer {
         version,
         file,
