@@ -84,3 +84,25 @@ fn the_deep_audit_reads_everything() {
         lake.assert_clean();
     }
 }
+
+/// A publish that died before it told the catalog waits for the next sync; it is no damage.
+#[test]
+fn a_version_the_catalog_does_not_know_yet_is_a_warning_that_repair_mends() {
+    let lake = TestLake::new().dataset("clean/a", FIELDS);
+    lake.schema(
+        "clean/a",
+        2,
+        &format!("base = 1\nnote = \"same\"\n{FIELDS}"),
+    );
+    lake.call(&["schema", "publish", "clean/a", "2"])
+        .env("LAKEBED_KILL_POINT", "publish.put")
+        .run()
+        .killed();
+    let found = lake.run(&["audit", "--deep"]).code(1);
+    assert!(
+        found.stdout.contains("does not know schema version 2 yet"),
+        "{found}"
+    );
+    lake.run(&["audit", "--repair"]);
+    lake.assert_clean();
+}

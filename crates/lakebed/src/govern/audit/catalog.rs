@@ -2,11 +2,11 @@
 //!
 //! CAT-6: the catalog says of partitions and files what the log says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, FileRow, PartitionFilter, PartitionRow};
 use crate::error::Result;
-use crate::govern::audit::collect::View;
+use crate::govern::audit::collect::{DatasetView, View};
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
 use crate::log::{DatasetState, Partition, read_record};
 use crate::name::DatasetRef;
@@ -41,6 +41,7 @@ pub(super) async fn check(
         catalog.list_positions().await?.into_iter().collect();
     for (dataset, data) in &view.datasets {
         let position = positions.remove(dataset).unwrap_or(LogPosition::START);
+        check_schemas(catalog, dataset, data, report).await?;
         let Some(state) = &data.state else { continue };
         // Where the catalog is behind, its last record must still be the log's.
         let there = read_record(lake, dataset, position.number)
@@ -72,6 +73,31 @@ pub(super) async fn check(
             repair: Repair::Manual {
                 advice: REBUILD.into(),
             },
+        });
+    }
+    Ok(())
+}
+
+/// Versions that were published while nobody told the catalog: the next sync does.
+async fn check_schemas(
+    catalog: &dyn Catalog,
+    dataset: &DatasetRef,
+    data: &DatasetView,
+    report: &mut AuditReport,
+) -> Result<()> {
+    // Rows that cannot be read are found by the deep comparison of all rows.
+    let Ok(rows) = catalog.list_schemas(Some(dataset)).await else {
+        return Ok(());
+    };
+    let known: BTreeSet<u32> = rows.iter().map(|row| row.version).collect();
+    for version in data.schemas.difference(&known) {
+        report.findings.push(Finding {
+            invariant: "CAT-3",
+            severity: Severity::Warning,
+            dataset: Some(dataset.clone()),
+            subject: catalog.location(),
+            message: format!("does not know schema version {version} yet"),
+            repair: Repair::SyncCatalog,
         });
     }
     Ok(())

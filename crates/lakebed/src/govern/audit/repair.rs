@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::catalog::{Catalog, sync};
+use crate::catalog::{Catalog, sync, sync_schemas};
 use crate::error::Result;
 use crate::fault::kill_point;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
@@ -113,6 +113,7 @@ async fn repair_dataset(
     }
     let before = catalog.position(dataset).await?;
     sync(lake, catalog, dataset).await?;
+    sync_schemas(lake, catalog, dataset).await?;
     if before.number < state.position().number {
         out.done.push(format!(
             "{dataset}: applied records {} to {}",
