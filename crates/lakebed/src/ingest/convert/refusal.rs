@@ -125,18 +125,35 @@ impl<'p> Row<'p> {
         self.unknown(&name, raw, is_top);
     }
 
+    /// The name in `_extra`: top-level members by name, deeper ones by JSON pointer. Where a top-level
+    /// name is spelled like a pointer that is there already (or the other way round), the later of the
+    /// two is told apart: the name as a pointer, the pointer as a URI fragment.
+    fn extra_name(&self, name: &str, pointer: String, is_top: bool) -> String {
+        let field = if is_top {
+            name.to_owned()
+        } else {
+            pointer.clone()
+        };
+        if !field.starts_with('/') {
+            return field;
+        }
+        let mut key = String::new();
+        push_json_string(&mut key, &field);
+        key.push(':');
+        match (self.extra.contains(&key), is_top) {
+            (false, _) => field,
+            (true, true) => pointer,
+            (true, false) => format!("#{pointer}"),
+        }
+    }
+
     /// A member that the schema does not know, at the present path.
     #[cold]
     pub(crate) fn unknown(&mut self, name: &str, raw: &Raw<'_>, is_top: bool) {
         let mut pointer = String::new();
         write_pointer(&mut pointer, &self.path);
         push_pointer(&mut pointer, name);
-        // A top-level name that looks like a pointer is written as one, so that no two can meet.
-        let field = if is_top && !name.starts_with('/') {
-            name.to_owned()
-        } else {
-            pointer
-        };
+        let field = self.extra_name(name, pointer, is_top);
         let mut place = String::new();
         write_general_path(&mut place, &self.path);
         push_member(&mut place, name);

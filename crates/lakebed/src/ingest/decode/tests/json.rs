@@ -159,7 +159,7 @@ fn extra_keeps_unknown_fields_as_written() {
     assert!(arrow_array::Array::is_null(extra, 0));
     assert_eq!(
         extra.value(1),
-        r#"{"b":1.10,"/s/x~1y":[1],"/~1c":null,"名":"\u00e9"}"#
+        r#"{"b":1.10,"/s/x~1y":[1],"/c":null,"名":"\u00e9"}"#
     );
     assert_eq!(rejected(&decoded), [3, 4]);
     assert_eq!(decoded.stats.extra_rows, 1);
@@ -256,6 +256,24 @@ fn surrogates_and_nul_are_counted() {
     assert_eq!(
         (decoded.stats.lone_surrogates, decoded.stats.nul_characters),
         (1, 1)
+    );
+}
+
+#[test]
+fn names_like_pointers_are_kept_apart_where_they_meet() {
+    let mut f = Fixture::new(&["s: struct"], Mismatch::Extra);
+    let decoded =
+        f.lines("{\"/s/x\":1}\n{\"s\":{\"x\":2},\"/s/x\":3}\n{\"/s/x\":4,\"s\":{\"x\":5}}\n");
+    let extra = decoded.batches[0].column_by_name("_extra").unwrap();
+    let extra = arrow_array::cast::AsArray::as_string::<i32>(extra.as_ref());
+    let got: Vec<&str> = extra.iter().flatten().collect();
+    assert_eq!(
+        got,
+        [
+            r#"{"/s/x":1}"#,
+            r#"{"/s/x":2,"/~1s~1x":3}"#,
+            r##"{"/s/x":4,"#/s/x":5}"##
+        ]
     );
 }
 
