@@ -431,19 +431,22 @@ fn strategies_of_later_releases_are_refused_when_used() {
     }
 }
 
-/// The folder of shared cases, where it is present.
-fn shared_cases() -> Option<std::path::PathBuf> {
+/// The folder of shared cases.
+fn shared_cases() -> std::path::PathBuf {
     let named = std::env::var_os("LAKEBED_SHARED").map(std::path::PathBuf::from);
     let beside = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let cases = named.unwrap_or(beside).join("cases/handed");
-    cases.is_dir().then_some(cases)
+    assert!(
+        cases.is_dir(),
+        "the shared cases are missing: LAKEBED_SHARED names their folder"
+    );
+    cases
 }
 
 #[test]
 fn schemas_of_the_shared_cases_are_sound_unless_their_refusal_is_the_case() {
-    let Some(cases) = shared_cases() else { return };
     let mut count = 0;
-    for entry in std::fs::read_dir(cases).unwrap() {
+    for entry in std::fs::read_dir(shared_cases()).unwrap() {
         let file = entry.unwrap().path().join("case.toml");
         let text = std::fs::read_to_string(&file).unwrap();
         let start = text.find("[[field]]").unwrap();

@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-fn corpus() -> Option<PathBuf> {
+fn corpus() -> PathBuf {
     let root = std::env::var_os("LAKEBED_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     );
     let cases = root.join("cases/handed");
-    cases.is_dir().then_some(cases)
+    assert!(
+        cases.is_dir(),
+        "the shared cases are missing: LAKEBED_SHARED names their folder"
+    );
+    cases
 }
 
 fn text_of(value: &toml::Value) -> String {
@@ -164,8 +168,7 @@ fn check_presence(name: &str, expect: &toml::Table, decoded: &Decoded) {
 
 #[test]
 fn the_corpus_is_right() {
-    let Some(corpus) = corpus() else { return };
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(corpus)
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(corpus())
         .unwrap()
         .map(|e| e.unwrap().path())
         .collect();

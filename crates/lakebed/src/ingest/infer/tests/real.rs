@@ -6,14 +6,18 @@ use super::*;
 use crate::error::Result;
 use crate::ingest::read::InputSource;
 
-/// The folder of shared test data; `None` where there is none.
-fn data(name: &str) -> Option<PathBuf> {
+/// A folder of shared test data.
+fn data(name: &str) -> PathBuf {
     let shared = std::env::var_os("LAKEBED_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     );
     let folder = shared.join("data").join(name);
-    folder.is_dir().then_some(folder)
+    assert!(
+        folder.is_dir(),
+        "the shared data is missing: LAKEBED_SHARED names its folder"
+    );
+    folder
 }
 
 fn sources(folder: &Path, pattern: &str) -> Vec<InputSource> {
@@ -32,9 +36,7 @@ fn read(sources: &[InputSource]) -> Result<Evidence> {
 
 #[test]
 fn hot_lists_are_read_whole() {
-    let Some(folder) = data("weibo-hot-zh") else {
-        return;
-    };
+    let folder = data("weibo-hot-zh");
     assert_eq!(read(&sources(&folder, "*.json")).unwrap().records, 11_310);
     let hours = read(&sources(&folder, "hourly/*.json")).unwrap();
     assert_eq!((hours.records, hours.unreadable), (1420, 0));
@@ -42,17 +44,13 @@ fn hot_lists_are_read_whole() {
     assert_eq!(count.kinds.float, 3);
     assert!(count.distinct.contains("1910000000.0000002") || count.has_more_distinct);
     assert!(hours.files[count.first_file].ends_with("2024-05-21T15.json"));
-    let Some(folder) = data("website-hot-hub-zh") else {
-        return;
-    };
+    let folder = data("website-hot-hub-zh");
     assert_eq!(read(&sources(&folder, "*/*.json")).unwrap().records, 93_998);
 }
 
 #[test]
 fn documents_give_their_repositories() {
-    let Some(folder) = data("github-trending-zh") else {
-        return;
-    };
+    let folder = data("github-trending-zh");
     let repos = options(|s| s.records = Some("/repos".into()));
     let evidence = gather(&sources(&folder, "*.json"), &repos, None).unwrap();
     assert_eq!((evidence.records, evidence.unreadable), (3021, 0));
@@ -77,9 +75,7 @@ fn documents_give_their_repositories() {
 
 #[test]
 fn daily_tables_are_read_whole_and_oddities_are_told() {
-    let Some(folder) = data("italy-covid19") else {
-        return;
-    };
+    let folder = data("italy-covid19");
     let regions = read(&sources(&folder, "regioni/*.csv")).unwrap();
     assert_eq!(regions.records, 37_422);
     assert_eq!(regions.unreadable, 0);
