@@ -393,7 +393,7 @@ impl Settings {
                 MismatchPolicy::Fail,
                 str::parse,
             )?,
-            chunk_mib: resolver.get(SettingKey::IngestChunkMib, 16, |t| number(t, 1, 1024))?,
+            chunk_mib: resolver.get(SettingKey::IngestChunkMib, 8, |t| number(t, 1, 1024))?,
             threads: resolver.get(SettingKey::IngestThreads, None, |t| {
                 number(t, 1, 1024).map(Some)
             })?,

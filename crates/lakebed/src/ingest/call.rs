@@ -14,7 +14,7 @@ use crate::spec::{FieldSpec, PartitionKey, ReadSpec};
 use crate::store::Lake;
 
 /// Bytes of text in a row group, unless asked otherwise.
-pub(super) const GROUP_BYTES: usize = 16 << 20;
+pub(super) const GROUP_BYTES: usize = 8 << 20;
 
 /// What does not change over the rounds of a call.
 pub(super) struct Call<'a> {

@@ -92,6 +92,23 @@ pub(crate) struct Slot {
     pub(crate) below: Option<Box<ObjectPlan>>,
 }
 
+/// Whether two names are equal; names are short, so this is quicker than a call of `memcmp`.
+#[inline(always)]
+fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    if let (Some(x), Some(y)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        // The last eight may overlap the first.
+        return x == y && a.last_chunk::<8>() == b.last_chunk::<8>() && (a.len() <= 16 || a == b);
+    }
+    if let (Some(x), Some(y)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+        return x == y && a.last_chunk::<4>() == b.last_chunk::<4>();
+    }
+    a.iter().zip(b).all(|(x, y)| x == y)
+}
+
 impl ObjectPlan {
     fn new(sizes: &mut Sizes) -> Self {
         Self {
@@ -105,7 +122,7 @@ impl ObjectPlan {
     #[inline]
     pub(crate) fn find(&self, name: &str, likely: usize) -> Option<usize> {
         match self.slots.get(likely) {
-            Some(slot) if slot.name == name => Some(likely),
+            Some(slot) if is_same(&slot.name, name) => Some(likely),
             _ => self.names.get(name).copied(),
         }
     }

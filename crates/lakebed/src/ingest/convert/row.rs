@@ -126,6 +126,7 @@ impl<'p> Row<'p> {
         let mut likely = self.memory.first_slot[object.id];
         let mut previous = None;
         let mut first = true;
+        let mut raw = Raw::Null;
         while let Some(key) = scanner.next_key(first)? {
             first = false;
             let found = if key.escaped {
@@ -133,7 +134,7 @@ impl<'p> Row<'p> {
             } else {
                 object.find(key.body, likely)
             };
-            let raw = scanner.value()?;
+            scanner.value_into(&mut raw)?;
             let Some(position) = found else {
                 unknown.push(unescaped(key.body, key.escaped));
                 if at.strict {

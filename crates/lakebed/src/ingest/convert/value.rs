@@ -35,7 +35,8 @@ pub(crate) enum TextOrigin {
 fn text_presence(bytes: &[u8]) -> Presence {
     match bytes.first() {
         None => Presence::Empty,
-        Some(b'!'..=b'~') => Presence::Present,
+        // No White_Space character begins with one of these (they begin with C2, E1, E2 or E3).
+        Some(b'!'..=b'~' | 0xc3..=0xe0 | 0xe4..) => Presence::Present,
         Some(_) if is_blank(bytes) => Presence::Blank,
         Some(_) => Presence::Present,
     }

@@ -117,7 +117,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips JSON white space and returns the byte after it.
-    #[inline]
+    #[inline(always)]
     pub fn skip_space(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(&b) = bytes.get(self.at) {
@@ -135,7 +135,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over `byte`, which must be under the cursor after white space.
-    #[inline]
+    #[inline(always)]
     fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), SyntaxError> {
         if self.skip_space() == Some(byte) {
             self.at += 1;
@@ -155,7 +155,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next key of the open object, its colon passed, or `None` past the closing brace.
-    #[inline]
+    #[inline(always)]
     pub fn next_key(&mut self, first: bool) -> Result<Option<Key<'a>>, SyntaxError> {
         match self.skip_space() {
             Some(b'}') => {
@@ -201,59 +201,69 @@ impl<'a> Scanner<'a> {
     }
 
     /// The value under the cursor (after white space), checked whole.
-    #[inline]
     pub fn value(&mut self) -> Result<Raw<'a>, SyntaxError> {
+        let mut raw = Raw::Null;
+        self.value_into(&mut raw)?;
+        Ok(raw)
+    }
+
+    /// As [`Self::value`], written to where the caller wants it: a value that is handed through several
+    /// returns is copied at every one, which costs more than to scan it.
+    #[inline(always)]
+    pub fn value_into(&mut self, raw: &mut Raw<'a>) -> Result<(), SyntaxError> {
         let Some(first) = self.skip_space() else {
             return self.error("expected a value");
         };
         match first {
             b'"' => {
                 let (body, escaped) = self.string()?;
-                Ok(Raw::String { body, escaped })
+                *raw = Raw::String { body, escaped };
             }
+            b'0'..=b'9' => *raw = Raw::Number(self.number()?),
             b'{' | b'[' => {
                 let start = self.at;
                 self.nested()?;
                 let text = &self.text[start..self.at];
-                Ok(if first == b'{' {
+                *raw = if first == b'{' {
                     Raw::Object(text)
                 } else {
                     Raw::Array(text)
-                })
+                };
             }
-            _ => self.scalar(first),
+            _ => self.word(first, raw)?,
         }
+        Ok(())
     }
 
-    #[inline]
-    fn scalar(&mut self, first: u8) -> Result<Raw<'a>, SyntaxError> {
-        match first {
-            b'0'..=b'9' => self.number(),
+    /// What begins with another character than a digit: a literal or a negative number.
+    fn word(&mut self, first: u8, raw: &mut Raw<'a>) -> Result<(), SyntaxError> {
+        let (word, value) = match first {
             b'-' if self.text.as_bytes().get(self.at + 1) == Some(&b'I') => {
-                self.literal("-Infinity", Raw::NonFinite(NonFinite::NegInfinity))
+                ("-Infinity", Raw::NonFinite(NonFinite::NegInfinity))
             }
-            b'-' => self.number(),
-            b't' => self.literal("true", Raw::Bool(true)),
-            b'f' => self.literal("false", Raw::Bool(false)),
-            b'n' => self.literal("null", Raw::Null),
-            b'N' => self.literal("NaN", Raw::NonFinite(NonFinite::NaN)),
-            b'I' => self.literal("Infinity", Raw::NonFinite(NonFinite::Infinity)),
-            _ => self.error("expected a value"),
-        }
-    }
-
-    fn literal(&mut self, word: &str, value: Raw<'a>) -> Result<Raw<'a>, SyntaxError> {
+            b'-' => {
+                *raw = Raw::Number(self.number()?);
+                return Ok(());
+            }
+            b't' => ("true", Raw::Bool(true)),
+            b'f' => ("false", Raw::Bool(false)),
+            b'n' => ("null", Raw::Null),
+            b'N' => ("NaN", Raw::NonFinite(NonFinite::NaN)),
+            b'I' => ("Infinity", Raw::NonFinite(NonFinite::Infinity)),
+            _ => return self.error("expected a value"),
+        };
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
             return self.error("expected a value");
         }
         self.at += word.len();
         self.end_of_word()?;
-        Ok(value)
+        *raw = value;
+        Ok(())
     }
 
     /// A number or literal must not run into a letter or digit.
-    #[inline]
+    #[inline(always)]
     fn end_of_word(&self) -> Result<(), SyntaxError> {
         match self.peek() {
             Some(b)
@@ -265,7 +275,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn digits(&mut self) -> usize {
         let bytes = self.text.as_bytes();
         let start = self.at;
@@ -275,8 +285,8 @@ impl<'a> Scanner<'a> {
         self.at - start
     }
 
-    #[inline]
-    fn number(&mut self) -> Result<Raw<'a>, SyntaxError> {
+    #[inline(always)]
+    fn number(&mut self) -> Result<&'a str, SyntaxError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -304,11 +314,11 @@ impl<'a> Scanner<'a> {
             }
         }
         self.end_of_word()?;
-        Ok(Raw::Number(&self.text[start..self.at]))
+        Ok(&self.text[start..self.at])
     }
 
     /// The string under the cursor: the text between its quotes and whether it holds a backslash.
-    #[inline]
+    #[inline(always)]
     fn string(&mut self) -> Result<(&'a str, bool), SyntaxError> {
         let bytes = self.text.as_bytes();
         let start = self.at + 1;
@@ -395,9 +405,10 @@ impl<'a> Scanner<'a> {
                 b'"' => {
                     self.string()?;
                 }
-                _ => {
-                    self.scalar(first)?;
+                b'0'..=b'9' => {
+                    self.number()?;
                 }
+                _ => self.word(first, &mut Raw::Null)?,
             }
             // A value ended: close what closes, until another value begins.
             while stack.depth > 0 {
