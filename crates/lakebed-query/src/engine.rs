@@ -172,8 +172,8 @@ impl QueryEngine {
             query.plan
         };
         let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
-        let store = Arc::clone(self.lake.store());
-        let result = QueryResult::new(stream, query.stats, warnings, (store, trace));
+        let origin = (self.lake.clone(), trace);
+        let result = QueryResult::new(stream, query.stats, warnings, origin);
         Ok(if explained {
             result.with_files_shown()
         } else {
@@ -259,7 +259,7 @@ impl QueryEngine {
             versions.insert(row.version, published.schema);
         }
         Ok(Arc::new(LakeTable::new(TableInput {
-            store: Arc::clone(self.lake.store()),
+            lake: self.lake.clone(),
             catalog: Arc::clone(&self.catalog),
             dataset: dataset.clone(),
             versions,

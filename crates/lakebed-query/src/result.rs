@@ -11,7 +11,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
-use lakebed::store::Store;
+use lakebed::store::Lake;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, is_unnamed_damage, quoted};
@@ -112,7 +112,7 @@ pub struct QueryResult {
     first: Option<RecordBatch>,
     stats: QueryStats,
     warnings: Vec<String>,
-    origin: (Arc<dyn Store>, Arc<ScanTrace>),
+    origin: (Lake, Arc<ScanTrace>),
 }
 
 impl fmt::Debug for QueryResult {
@@ -130,7 +130,7 @@ impl QueryResult {
         stream: SendableRecordBatchStream,
         stats: QueryStats,
         warnings: Vec<String>,
-        origin: (Arc<dyn Store>, Arc<ScanTrace>),
+        origin: (Lake, Arc<ScanTrace>),
     ) -> Self {
         Self {
             schema: stream.schema(),
@@ -209,10 +209,10 @@ impl QueryResult {
 
     /// Looks which of the opened files are not what the catalog says, and names them.
     async fn name_damage(&self, error: Error) -> Error {
-        let (store, trace) = &self.origin;
+        let (lake, trace) = &self.origin;
         let damaged: BTreeSet<String> = trace
             .log
-            .find_damaged(&**store)
+            .find_damaged(lake)
             .await
             .iter()
             .map(ToString::to_string)

@@ -5,6 +5,7 @@
 //! that depend on the project.
 
 mod catalog;
+mod correct;
 mod dataset;
 mod demo;
 mod global;
@@ -17,6 +18,7 @@ mod source;
 mod sql;
 
 pub(crate) use catalog::{CatalogCommand, CatalogRebuildArgs, PartitionsArgs};
+pub(crate) use correct::{CorrectArgs, RollbackArgs, SwitchArgs, SwitchHowArgs};
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::args::{
-    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, DemoArgs, GlobalArgs, IngestArgs,
-    InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, SchemaCommand, SealArgs,
-    SourceCommand, SqlArgs,
+    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, GlobalArgs, IngestArgs,
+    InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, RollbackArgs, SchemaCommand,
+    SealArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -44,6 +44,12 @@ pub(crate) enum Command {
     Ingest(IngestArgs),
     /// Records that did not pass, with their reasons
     Rejects(RejectsArgs),
+    /// Replace a date by the rows of other files; the old ones are kept for a rollback
+    Correct(CorrectArgs),
+    /// Show another revision of a date to readers
+    Switch(SwitchArgs),
+    /// Take the last correction of a date back
+    Rollback(RollbackArgs),
     /// Declare a date of a dataset complete
     Seal(SealArgs),
     /// Take the seal from a date

@@ -191,6 +191,7 @@ impl Sums {
                     sums.see(*dt);
                 }
                 Action::AddInput { partition, .. }
+                | Action::AddPartition { partition, .. }
                 | Action::RemoveFile { partition, .. }
                 | Action::SetState { partition, .. } => sums.see(partition.dt),
                 Action::Complete { dt } | Action::Open { dt } => sums.see(*dt),

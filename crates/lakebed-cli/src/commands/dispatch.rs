@@ -6,7 +6,9 @@ use crate::args::{
     CatalogCommand, Cli, Command, ConfigCommand, SchemaCommand, SourceCommand, SqlFormat,
     TextFormat,
 };
-use crate::commands::{catalog, dataset, govern, ingest, project, rejects, schema, source, sql};
+use crate::commands::{
+    catalog, dataset, govern, ingest, project, rejects, revision, schema, source, sql,
+};
 use crate::context::Globals;
 use crate::demo;
 use crate::exit::Exit;
@@ -27,6 +29,9 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Schema(command) => run_schema(command, globals).await,
         Command::Ingest(args) => ingest::ingest(args, globals).await,
         Command::Rejects(args) => rejects::list(&args, globals).await,
+        Command::Correct(args) => revision::correct(args, globals).await,
+        Command::Switch(args) => revision::switch(args, globals).await,
+        Command::Rollback(args) => revision::rollback(args, globals).await,
         Command::Seal(args) => dataset::seal(args, globals).await,
         Command::Reopen(args) => dataset::reopen(args, globals).await,
         Command::Abandon(args) => dataset::abandon(args, globals).await,
@@ -78,6 +83,9 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         },
         Command::Ingest(args) => args.output.format,
         Command::Rejects(args) => args.output.format,
+        Command::Correct(args) => args.output.format,
+        Command::Switch(args) => args.how.output.format,
+        Command::Rollback(args) => args.how.output.format,
         Command::Seal(args) => args.output.format,
         Command::Reopen(args) => args.output.format,
         Command::Abandon(args) => args.output.format,

@@ -4,7 +4,8 @@ use lakebed::config::{MismatchPolicy, Origin, Settings};
 use lakebed::ingest::decode::Mismatch;
 use lakebed::ingest::read::{InputSource, resolve_inputs};
 use lakebed::ingest::{
-    IngestOutcome, IngestReport, IngestRequest, Retry, ingest as store, retry_inputs,
+    IngestOutcome, IngestReport, IngestRequest, Retry, RevisionTarget, ingest as store,
+    retry_inputs,
 };
 use lakebed::name::{BatchLabel, CommitId, DatasetRef, RunName};
 use lakebed::spec::{LoadKind, Provenance, ReadSpec};
@@ -12,7 +13,7 @@ use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 use serde::Serialize;
 
-use crate::args::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg, TextFormat};
+use crate::args::{CorrectArgs, IngestArgs, LoadArg, MismatchArg, ProvenanceArg, TextFormat};
 use crate::commands::read::read_spec;
 use crate::commands::schema::{Offer, offer_next};
 use crate::context::{Context, Globals};
@@ -27,10 +28,12 @@ const MAX_DRIFT_LINES: usize = 20;
 const RETRY_FORMAT: u32 = 1;
 
 /// `ingest`, resolved but for what the project says.
-struct IngestOptions {
+pub(crate) struct IngestOptions {
     dataset: DatasetRef,
     dt: BusinessDate,
-    files: Vec<String>,
+    pub(crate) files: Vec<String>,
+    revision: RevisionTarget,
+    note: Option<String>,
     run: Option<RunName>,
     complete: bool,
     late: bool,
@@ -39,7 +42,7 @@ struct IngestOptions {
     schema_version: Option<u32>,
     mismatch: Option<Mismatch>,
     batch: Option<BatchLabel>,
-    read: ReadSpec,
+    pub(crate) read: ReadSpec,
     allow_empty: bool,
     rejects_of: Option<CommitId>,
     restore: bool,
@@ -51,23 +54,15 @@ impl IngestOptions {
             dataset: args.dataset.parse()?,
             dt: args.date.parse()?,
             files: args.files,
+            revision: RevisionTarget::Join,
+            note: None,
             run: args.run.as_deref().map(str::parse).transpose()?,
             complete: args.complete,
             late: args.late,
-            load: match args.load {
-                LoadArg::Full => LoadKind::Full,
-                LoadArg::Incremental => LoadKind::Incremental,
-            },
-            provenance: args.provenance.map(|p| match p {
-                ProvenanceArg::Live => Provenance::Live,
-                ProvenanceArg::Backfill => Provenance::Backfill,
-            }),
+            load: load(args.load),
+            provenance: args.provenance.map(provenance),
             schema_version: args.schema_version,
-            mismatch: args.on_mismatch.map(|m| match m {
-                MismatchArg::Fail => Mismatch::Fail,
-                MismatchArg::Quarantine => Mismatch::Quarantine,
-                MismatchArg::Extra => Mismatch::Extra,
-            }),
+            mismatch: args.on_mismatch.map(mismatch),
             batch: args.batch.as_deref().map(str::parse).transpose()?,
             read: read_spec(&args.read)?,
             allow_empty: args.allow_empty,
@@ -76,8 +71,35 @@ impl IngestOptions {
         })
     }
 
+    /// `correct`, resolved in the same way.
+    pub(crate) fn correcting(args: CorrectArgs) -> Result<Self> {
+        Ok(Self {
+            dataset: args.dataset.parse()?,
+            dt: args.date.parse()?,
+            files: args.files,
+            revision: if args.keep {
+                RevisionTarget::Keep
+            } else {
+                RevisionTarget::Replace
+            },
+            note: args.note,
+            run: args.run.as_deref().map(str::parse).transpose()?,
+            complete: args.complete,
+            late: false,
+            load: load(args.load),
+            provenance: args.provenance.map(provenance),
+            schema_version: args.schema_version,
+            mismatch: args.on_mismatch.map(mismatch),
+            batch: args.batch.as_deref().map(str::parse).transpose()?,
+            read: read_spec(&args.read)?,
+            allow_empty: args.allow_empty,
+            rejects_of: None,
+            restore: args.restore,
+        })
+    }
+
     /// The request for some inputs, with what the settings say where the call says nothing.
-    fn request(
+    pub(crate) fn request(
         &self,
         context: &Context<'_>,
         inputs: Vec<InputSource>,
@@ -93,16 +115,39 @@ impl IngestOptions {
             mismatch: self.mismatch.unwrap_or(policy(settings.on_mismatch.value)),
             batch: self.batch.clone(),
             run: self.run.clone(),
+            revision: self.revision,
             complete: self.complete,
             late: self.late,
             allow_empty: self.allow_empty,
             restore: self.restore,
             load: self.load,
             provenance: self.provenance,
-            by: context.by(self.run.clone(), None),
+            by: context.by(self.run.clone(), self.note.clone()),
             threads: settings.threads.value.and_then(|n| usize::try_from(n).ok()),
             group_bytes: group_bytes(settings),
         }
+    }
+}
+
+fn load(word: LoadArg) -> LoadKind {
+    match word {
+        LoadArg::Full => LoadKind::Full,
+        LoadArg::Incremental => LoadKind::Incremental,
+    }
+}
+
+fn provenance(word: ProvenanceArg) -> Provenance {
+    match word {
+        ProvenanceArg::Live => Provenance::Live,
+        ProvenanceArg::Backfill => Provenance::Backfill,
+    }
+}
+
+fn mismatch(word: MismatchArg) -> Mismatch {
+    match word {
+        MismatchArg::Fail => Mismatch::Fail,
+        MismatchArg::Quarantine => Mismatch::Quarantine,
+        MismatchArg::Extra => Mismatch::Extra,
     }
 }
 
@@ -141,14 +186,14 @@ pub(crate) async fn ingest(args: IngestArgs, globals: &Globals<'_>) -> Result<Ex
 }
 
 /// Runs one call with its progress shown.
-async fn run(context: &Context<'_>, request: &IngestRequest) -> Result<IngestReport> {
+pub(crate) async fn run(context: &Context<'_>, request: &IngestRequest) -> Result<IngestReport> {
     let title = format!("{} {}", request.dataset, request.dt);
     let progress = IngestProgress::new(context.printer(), &title);
     store(context.lake(), &*context.catalog(), request, &progress).await
 }
 
 /// Prints the report; a refusal is an error after it.
-async fn finish(
+pub(crate) async fn finish(
     context: &Context<'_>,
     request: &IngestRequest,
     report: &IngestReport,
@@ -298,6 +343,9 @@ fn print_text(printer: &Printer, report: &IngestReport) -> Result<()> {
                 count(report.rows, "row"),
                 report.schema_version,
             ))?;
+            if report.revision > 0 {
+                printer.line(revision_text(report))?;
+            }
             for file in &report.files {
                 printer.line(format!(
                     "  {} ({}, {})",
@@ -317,6 +365,20 @@ fn print_text(printer: &Printer, report: &IngestReport) -> Result<()> {
         printer.line(format!("  skipped {}: {}", skipped.name, skipped.reason))?;
     }
     Ok(())
+}
+
+/// What became of the date's revisions.
+fn revision_text(report: &IngestReport) -> String {
+    let (revision, dataset, date) = (report.revision, &report.dataset, report.date);
+    match &report.replaced {
+        Some(old) => format!(
+            "  revision {revision} instead of {} ({} in {}; `lakebed rollback {dataset} --date {date}` takes it back)",
+            old.revision,
+            count(old.rows, "row"),
+            count(old.files, "file"),
+        ),
+        None => format!("  revision {revision}"),
+    }
 }
 
 /// What a person should look at, on stderr in every format.

@@ -9,6 +9,7 @@ mod ingest;
 mod project;
 mod read;
 mod rejects;
+mod revision;
 pub(crate) mod schema;
 mod source;
 mod sql;

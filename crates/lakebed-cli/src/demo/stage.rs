@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lakebed::config::{PROJECT_FILE, Project, Settings};
 use lakebed::ingest::decode::Mismatch;
 use lakebed::ingest::read::resolve_inputs;
-use lakebed::ingest::{IngestReport, IngestRequest, Silent, ingest};
+use lakebed::ingest::{IngestReport, IngestRequest, RevisionTarget, Silent, ingest};
 use lakebed::name::{DatasetRef, SourceName};
 use lakebed::spec::{DatasetClass, LoadKind, Provenance, ReadSpec};
 use lakebed::{Error, Result};
@@ -137,6 +137,7 @@ impl<'a> Stage<'a> {
             },
             batch: None,
             run: run.clone(),
+            revision: RevisionTarget::Join,
             complete: delivery.completes,
             late: false,
             allow_empty: false,

@@ -1,8 +1,8 @@
 //! The bytes of data files, read through the lake's store.
 //!
-//! A file that is committed but not yet moved to its place still lies in the stage folder of its
-//! attempt, at the same path below it: only when the place is empty is it looked for there. Every
-//! failure names its file, and [`ReadLog`] knows which files were opened, so that a damaged page
+//! A file that is committed but not yet moved to its place, or that a correction moved away after the
+//! query was planned, is found through the log: only when the place is empty is it looked for there.
+//! Every failure names its file, and [`ReadLog`] knows which files were opened, so that a damaged page
 //! found later can be traced to one.
 
 use std::ops::Range;
@@ -19,20 +19,32 @@ use datafusion::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lakebed::name::{AttemptId, ContentHash};
-use lakebed::store::{Store, StorePath, stage_dir};
+use lakebed::log::{DatasetState, find_file};
+use lakebed::name::{ContentHash, DatasetRef};
+use lakebed::spec::PartitionKey;
+use lakebed::store::{Lake, StorePath};
 use lakebed::{Error, ErrorKind};
 use object_store::{OBJECT_STORE_COALESCE_DEFAULT, coalesce_ranges};
 
 /// What the reader must know of a file beyond path and size.
 #[derive(Debug, Clone)]
 pub(crate) struct FileOrigin {
-    /// Where it lies.
+    /// Its place when the query was planned.
     pub(crate) path: StorePath,
-    /// The attempt in whose stage folder it may still lie.
-    pub(crate) attempt: Option<AttemptId>,
+    /// The dataset whose log names it.
+    pub(crate) dataset: DatasetRef,
+    /// Its partition.
+    pub(crate) key: PartitionKey,
     /// BLAKE3 of its bytes.
     pub(crate) blake3: ContentHash,
+}
+
+impl FileOrigin {
+    /// Where the file lies now, by its log; `None` = nowhere.
+    async fn find(&self, lake: &Lake) -> lakebed::Result<Option<StorePath>> {
+        let state = DatasetState::load(lake, &self.dataset).await?;
+        find_file(lake, &state, &self.key, &self.path.file_name()).await
+    }
 }
 
 /// The data files that a query opened.
@@ -50,7 +62,8 @@ impl ReadLog {
     }
 
     /// The opened files whose bytes are not those the catalog knows; reads them whole.
-    pub(crate) async fn find_damaged(&self, store: &dyn Store) -> Vec<StorePath> {
+    pub(crate) async fn find_damaged(&self, lake: &Lake) -> Vec<StorePath> {
+        let store = lake.store();
         let opened = self
             .opened
             .lock()
@@ -59,9 +72,10 @@ impl ReadLog {
         let mut damaged = Vec::new();
         for file in opened {
             let mut bytes = store.find(&file.path).await.ok().flatten();
-            if let (None, Some(attempt)) = (&bytes, &file.attempt) {
-                let staged = stage_dir(attempt).join(&file.path);
-                bytes = store.find(&staged).await.ok().flatten();
+            if bytes.is_none()
+                && let Ok(Some(place)) = file.find(lake).await
+            {
+                bytes = store.find(&place).await.ok().flatten();
             }
             if bytes.is_none_or(|b| ContentHash::of(&b) != file.blake3) {
                 damaged.push(file.path);
@@ -74,14 +88,14 @@ impl ReadLog {
 /// Makes a reader for each planned file.
 #[derive(Debug)]
 pub(crate) struct LakeReaderFactory {
-    store: Arc<dyn Store>,
+    lake: Lake,
     log: Arc<ReadLog>,
 }
 
 impl LakeReaderFactory {
-    /// Reads from `store` and writes down in `log` what is opened.
-    pub(crate) fn new(store: Arc<dyn Store>, log: Arc<ReadLog>) -> Self {
-        Self { store, log }
+    /// Reads from `lake` and writes down in `log` what is opened.
+    pub(crate) fn new(lake: Lake, log: Arc<ReadLog>) -> Self {
+        Self { lake, log }
     }
 }
 
@@ -99,7 +113,8 @@ impl ParquetFileReaderFactory for LakeReaderFactory {
             ))));
         };
         Ok(Box::new(LakeReader {
-            store: Arc::clone(&self.store),
+            lake: self.lake.clone(),
+            found: Mutex::new(None),
             log: Arc::clone(&self.log),
             origin: origin.clone(),
             size_bytes: file.object_meta.size,
@@ -110,7 +125,9 @@ impl ParquetFileReaderFactory for LakeReaderFactory {
 }
 
 struct LakeReader {
-    store: Arc<dyn Store>,
+    lake: Lake,
+    /// Where the file was found when it was not at its place.
+    found: Mutex<Option<StorePath>>,
     log: Arc<ReadLog>,
     origin: FileOrigin,
     size_bytes: u64,
@@ -128,20 +145,7 @@ impl LakeReader {
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|e| external(Error::limit("read a range of a data file").caused_by(e)))?;
         let path = &self.origin.path;
-        let mut read = self.store.read_range(path, range.start, length).await;
-        if let (Err(e), Some(attempt)) = (&read, &self.origin.attempt)
-            && e.kind() == ErrorKind::NotFound
-        {
-            let staged = stage_dir(attempt).join(path);
-            read = self.store.read_range(&staged, range.start, length).await;
-            if read
-                .as_ref()
-                .is_err_and(|e| e.kind() == ErrorKind::NotFound)
-            {
-                // It may have been moved between the two looks.
-                read = self.store.read_range(path, range.start, length).await;
-            }
-        }
+        let read = self.read_anywhere(range.start, length).await;
         let bytes = read.map_err(|e| external(self.name(e)))?;
         if bytes.len() < length {
             return Err(external(
@@ -153,6 +157,33 @@ impl LakeReader {
         }
         self.metrics.bytes_scanned.add(length);
         Ok(bytes)
+    }
+
+    /// Reads from its place, or from where its log says that it lies now.
+    async fn read_anywhere(&self, offset: u64, length: usize) -> lakebed::Result<Bytes> {
+        let store = self.lake.store();
+        let known = self
+            .found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let first = known.as_ref().unwrap_or(&self.origin.path);
+        let mut read = store.read_range(first, offset, length).await;
+        // It may move once more between a look and the read.
+        for _ in 0..3 {
+            if !read
+                .as_ref()
+                .is_err_and(|e| e.kind() == ErrorKind::NotFound)
+            {
+                break;
+            }
+            let Some(place) = self.origin.find(&self.lake).await? else {
+                break;
+            };
+            read = store.read_range(&place, offset, length).await;
+            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+        }
+        read
     }
 
     fn name(&self, e: Error) -> Error {

@@ -27,9 +27,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use lakebed::Error;
 use lakebed::catalog::{Catalog, FileRow, PartitionFilter};
-use lakebed::name::{AttemptId, DatasetRef};
+use lakebed::name::DatasetRef;
 use lakebed::spec::{FileFormat, PartitionKey, SchemaSpec};
-use lakebed::store::{Store, StorePath};
+use lakebed::store::{Lake, StorePath};
 
 use super::adapt::ByFieldId;
 use super::bounds::{StatsByFile, file_bounds, overall_statistics};
@@ -83,8 +83,8 @@ impl ScanTrace {
 
 /// What a table is made of.
 pub(crate) struct TableInput {
-    /// The lake's store.
-    pub(crate) store: Arc<dyn Store>,
+    /// The lake.
+    pub(crate) lake: Lake,
     /// The catalog.
     pub(crate) catalog: Arc<dyn Catalog>,
     /// The dataset.
@@ -100,7 +100,7 @@ pub(crate) struct TableInput {
 /// A dataset as a table.
 #[derive(Debug)]
 pub(crate) struct LakeTable {
-    store: Arc<dyn Store>,
+    lake: Lake,
     catalog: Arc<dyn Catalog>,
     dataset: DatasetRef,
     columns: Arc<TableColumns>,
@@ -119,7 +119,7 @@ impl LakeTable {
     /// The table of a dataset that has at least one published version.
     pub(crate) fn new(input: TableInput) -> Self {
         Self {
-            store: input.store,
+            lake: input.lake,
             catalog: input.catalog,
             dataset: input.dataset,
             columns: Arc::new(TableColumns::new(input.versions, input.with_origin)),
@@ -234,12 +234,6 @@ impl LakeTable {
             ));
         }
         let path = StorePath::new(file.path.clone()).map_err(external)?;
-        let attempt = file
-            .attempt
-            .as_deref()
-            .map(str::parse::<AttemptId>)
-            .transpose()
-            .map_err(external)?;
         let mut planned = PartitionedFile::new(String::new(), file.byte_size);
         // Paths within a lake are percent-encoded already: they are taken as they are.
         planned.object_meta.location = object_store::path::Path::parse(path.as_str())
@@ -257,7 +251,8 @@ impl LakeTable {
             .with_partition_values(values)
             .with_extension(FileOrigin {
                 path,
-                attempt,
+                dataset: self.dataset.clone(),
+                key: file.key,
                 blake3: file.blake3.clone(),
             }))
     }
@@ -326,7 +321,7 @@ impl LakeTable {
             .with_table_parquet_options(options)
             .with_metadata_size_hint(FOOTER_HINT_BYTES)
             .with_parquet_file_reader_factory(Arc::new(LakeReaderFactory::new(
-                Arc::clone(&self.store),
+                self.lake.clone(),
                 Arc::clone(&self.trace.log),
             )))
     }

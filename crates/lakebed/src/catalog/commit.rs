@@ -3,19 +3,6 @@
 use crate::catalog::CommitRow;
 use crate::name::ContentHash;
 use crate::spec::{Action, Record};
-use crate::time::BusinessDate;
-
-/// The business date an action touches; `None` where it touches none.
-fn date_of(action: &Action) -> Option<BusinessDate> {
-    match action {
-        Action::AddFile { partition, .. }
-        | Action::RemoveFile { partition, .. }
-        | Action::AddInput { partition, .. }
-        | Action::SetState { partition, .. } => Some(partition.dt),
-        Action::AddRejects { dt, .. } | Action::Complete { dt } | Action::Open { dt } => Some(*dt),
-        Action::Abandon { .. } | Action::EraseInput { .. } => None,
-    }
-}
 
 impl CommitRow {
     /// The row of a record; `hash` is that of its bytes.
@@ -31,7 +18,8 @@ impl CommitRow {
                 Action::AddRejects { file, .. } => {
                     rejected = rejected.saturating_add(file.records);
                 }
-                Action::RemoveFile { .. }
+                Action::AddPartition { .. }
+                | Action::RemoveFile { .. }
                 | Action::AddInput { .. }
                 | Action::SetState { .. }
                 | Action::Complete { .. }
@@ -40,7 +28,7 @@ impl CommitRow {
                 | Action::EraseInput { .. } => {}
             }
         }
-        let dates = || record.actions.iter().filter_map(date_of);
+        let dates = || record.actions.iter().filter_map(Action::date);
         Self {
             dataset: record.dataset.clone(),
             number: record.number,

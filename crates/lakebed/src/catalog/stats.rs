@@ -17,6 +17,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::catalog::{ColumnStats, FileStats, StatValue};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::{DatasetState, find_file};
 use crate::name::{AttemptId, DatasetRef};
 use crate::spec::{DataFileSpec, FileFormat, PartitionKey};
 use crate::store::{Lake, StorePath, data_file_path, stage_dir};
@@ -26,8 +27,8 @@ const TAIL_BYTES: usize = 64 * 1024;
 /// The length of the footer and the magic at the very end.
 const FOOTER_TAIL_BYTES: usize = 8;
 
-/// The statistics of a data file; `None` when it lies neither at its final place nor in the stage
-/// folder of its attempt. A file that is no Parquet has none, so its columns are empty.
+/// The statistics of a data file; `None` when it lies nowhere that its log knows of: not at its place,
+/// not in the stage of its attempt, not where an earlier switch had put it. A file that is no Parquet has none, so its columns are empty.
 pub async fn read_footer_stats(
     lake: &Lake,
     dataset: &DatasetRef,
@@ -57,7 +58,17 @@ pub async fn read_footer_stats(
                 .map_err(|e| e.with("file", path));
         }
     }
-    Ok(None)
+    // Its date switches to another revision: the log tells where it waits.
+    let state = DatasetState::load(lake, dataset).await?;
+    let Some(path) = find_file(lake, &state, partition, &file.name).await? else {
+        return Ok(None);
+    };
+    match find_footer(lake, &path, file).await? {
+        Some(metadata) => column_stats(&metadata)
+            .map(|columns| Some(stats(columns)))
+            .map_err(|e| e.with("file", &path)),
+        None => Ok(None),
+    }
 }
 
 /// The footer of the file at `path`; `None` when there is no file.

@@ -183,8 +183,15 @@ impl Future {
                     Action::RemoveFile { partition, name } => {
                         future.removed.insert((*partition, name.clone()), place);
                     }
-                    Action::SetState { partition, to, .. } => {
-                        future.visible.insert(*partition, (place, is_visible(*to)));
+                    Action::AddPartition { partition, state }
+                    | Action::SetState {
+                        partition,
+                        to: state,
+                        ..
+                    } => {
+                        future
+                            .visible
+                            .insert(*partition, (place, is_visible(*state)));
                     }
                     Action::AddFile { .. }
                     | Action::AddInput { .. }
@@ -252,7 +259,8 @@ async fn wanted_files(
                     }
                 }
             }
-            Action::RemoveFile { .. }
+            Action::AddPartition { .. }
+            | Action::RemoveFile { .. }
             | Action::AddInput { .. }
             | Action::AddRejects { .. }
             | Action::SetState { .. }

@@ -9,7 +9,8 @@ use crate::ingest::decode::DecodeStats;
 use crate::ingest::pipeline::InputResult;
 use crate::ingest::read::rules_hash;
 use crate::ingest::request::{
-    IngestOutcome, IngestReport, REPORT_FORMAT, SkippedInput, StoredInput, WrittenFile,
+    IngestOutcome, IngestReport, REPORT_FORMAT, ReplacedRevision, SkippedInput, StoredInput,
+    WrittenFile,
 };
 use crate::ingest::write::StagedFile;
 use crate::log::{DatasetState, Draft, LoggedRecord};
@@ -34,6 +35,7 @@ pub(super) struct Produced {
     is_refused: bool,
     hints: Vec<String>,
     logged: Option<LoggedRecord>,
+    replaced: Option<ReplacedRevision>,
     files: Vec<WrittenFile>,
     rejects_file: Option<String>,
     inputs: Vec<StoredInput>,
@@ -66,6 +68,7 @@ impl Produced {
             is_refused: false,
             hints: Vec::new(),
             logged: None,
+            replaced: None,
             files: Vec::new(),
             rejects_file: None,
             inputs: Vec::new(),
@@ -88,6 +91,10 @@ impl Call<'_> {
         }
         if let Some(batch) = &self.request.batch {
             identity.update(batch.as_str().as_bytes());
+        }
+        // Files of two revisions never share a name, so that no mover takes one for the other.
+        if attempt.key.revision > 0 {
+            identity.update(&attempt.key.revision.to_le_bytes());
         }
         let hash_of = |file: &StagedFile| {
             let mut hasher = identity.clone();
@@ -146,11 +153,52 @@ impl Call<'_> {
         files: &NamedFiles,
         provenance: Provenance,
     ) -> Result<Draft> {
-        let sealed = attempt.sealed;
         let request = self.request;
-        let (dt, partition) = (request.dt, self.key());
-        let mut draft = Draft::new(self.lake, Operation::Append, request.by.clone())?;
+        let (dt, partition) = (request.dt, attempt.key);
+        let mut draft = if self.corrects() {
+            self.correction(state, attempt)?
+        } else {
+            self.append(state, attempt)?
+        };
         draft.attempt = Some(attempt.id.clone());
+        for file in &files.files {
+            let file = DataFileSpec {
+                provenance,
+                ..file.clone()
+            };
+            draft.actions.push(Action::AddFile { partition, file });
+        }
+        for (input, result) in attempt.planned.iter().zip(&attempt.staged.inputs) {
+            let spec = self.input_spec(input, result)?;
+            if !self.corrects() {
+                draft.requires.push(Requirement::InputAbsent {
+                    dt,
+                    content: spec.content.clone(),
+                    batch: spec.batch.clone(),
+                });
+            }
+            draft.actions.push(Action::AddInput {
+                partition,
+                input: spec,
+            });
+        }
+        if let Some(file) = &files.rejects {
+            draft.actions.push(Action::AddRejects {
+                dt,
+                file: file.clone(),
+            });
+        }
+        if request.complete {
+            draft.actions.push(Action::Complete { dt });
+        }
+        Ok(draft)
+    }
+
+    /// The draft of an append, before its files and inputs.
+    fn append(&self, state: &DatasetState, attempt: &Attempt) -> Result<Draft> {
+        let request = self.request;
+        let dt = request.dt;
+        let mut draft = Draft::new(self.lake, Operation::Append, request.by.clone())?;
         draft.requires = vec![
             Requirement::AttemptOpen {
                 attempt: attempt.id.clone(),
@@ -159,8 +207,10 @@ impl Call<'_> {
                 version: self.version,
                 hash: self.schema_hash.clone(),
             },
-            Requirement::PartitionActive { partition },
-            if sealed {
+            Requirement::PartitionActive {
+                partition: attempt.key,
+            },
+            if attempt.sealed {
                 Requirement::DateSealed { dt }
             } else {
                 Requirement::DateOpen { dt }
@@ -176,36 +226,8 @@ impl Call<'_> {
                 batch: batch.clone(),
             });
         }
-        if sealed {
+        if attempt.sealed {
             draft.actions.push(Action::Open { dt });
-        }
-        for file in &files.files {
-            let file = DataFileSpec {
-                provenance,
-                ..file.clone()
-            };
-            draft.actions.push(Action::AddFile { partition, file });
-        }
-        for (input, result) in attempt.planned.iter().zip(&attempt.staged.inputs) {
-            let spec = self.input_spec(input, result)?;
-            draft.requires.push(Requirement::InputAbsent {
-                dt,
-                content: spec.content.clone(),
-                batch: spec.batch.clone(),
-            });
-            draft.actions.push(Action::AddInput {
-                partition,
-                input: spec,
-            });
-        }
-        if let Some(file) = &files.rejects {
-            draft.actions.push(Action::AddRejects {
-                dt,
-                file: file.clone(),
-            });
-        }
-        if request.complete {
-            draft.actions.push(Action::Complete { dt });
         }
         Ok(draft)
     }
@@ -239,7 +261,8 @@ impl Call<'_> {
     /// A past date that was never opened is a backfill, unless the caller says otherwise.
     pub(super) fn provenance(&self, state: &DatasetState) -> Provenance {
         let past = self.today().is_some_and(|today| self.request.dt < today);
-        let unopened = !state.dates().contains_key(&self.request.dt);
+        // What is corrected later than on its day is filled in later.
+        let unopened = self.corrects() || !state.dates().contains_key(&self.request.dt);
         self.request.provenance.unwrap_or(if past && unopened {
             Provenance::Backfill
         } else {
@@ -254,7 +277,8 @@ impl Call<'_> {
         files: NamedFiles,
         provenance: Provenance,
     ) -> Produced {
-        let folder = partition_dir(&self.request.dataset, &self.key());
+        let replaced = attempt.replaced;
+        let folder = partition_dir(&self.request.dataset, &attempt.key);
         let rejects = rejects_dir(&self.request.dataset, self.request.dt);
         let inputs = attempt.planned.iter().zip(&attempt.staged.inputs);
         Produced {
@@ -262,6 +286,7 @@ impl Call<'_> {
             is_refused: false,
             hints: Vec::new(),
             logged: Some(logged),
+            replaced,
             files: files
                 .files
                 .into_iter()
@@ -291,6 +316,7 @@ impl Call<'_> {
     pub(super) fn report(
         &self,
         produced: Produced,
+        revision: u32,
         skipped: Vec<SkippedInput>,
         mut warnings: Vec<String>,
         provenance: Provenance,
@@ -304,6 +330,8 @@ impl Call<'_> {
             dataset: self.request.dataset.clone(),
             date: self.request.dt,
             schema_version: self.version,
+            revision,
+            replaced: produced.replaced,
             outcome,
             commit: produced.logged.as_ref().map(|l| l.record.commit.clone()),
             log_position: produced.logged.as_ref().map(|l| l.record.number),

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::ingest::convert::Plan;
 use crate::ingest::pipeline::Staged;
 use crate::ingest::read::{Form, InputSource, ReadOptions};
-use crate::ingest::request::IngestRequest;
+use crate::ingest::request::{IngestRequest, ReplacedRevision, RevisionTarget};
+use crate::log::DatasetState;
 use crate::name::{AttemptId, ContentHash};
 use crate::registry;
 use crate::spec::{FieldSpec, PartitionKey, ReadSpec};
@@ -31,6 +32,10 @@ pub(super) struct Call<'a> {
 /// One try of a call: what was planned and what lies in the stage under its id.
 pub(super) struct Attempt {
     pub(super) id: AttemptId,
+    /// The partition it writes.
+    pub(super) key: PartitionKey,
+    /// Of a correction: what it replaces.
+    pub(super) replaced: Option<ReplacedRevision>,
     /// Whether the date was sealed when it began.
     pub(super) sealed: bool,
     pub(super) planned: Vec<Planned>,
@@ -77,11 +82,24 @@ impl<'a> Call<'a> {
         })
     }
 
-    pub(super) fn key(&self) -> PartitionKey {
+    /// The partition that the call writes, as the date stands now.
+    pub(super) fn key(&self, state: &DatasetState) -> PartitionKey {
+        let dt = self.request.dt;
         PartitionKey {
-            dt: self.request.dt,
+            dt,
             schema_version: self.version,
-            revision: 0,
+            revision: match self.request.revision {
+                RevisionTarget::Join => state.active_revision(dt),
+                RevisionTarget::Replace | RevisionTarget::Keep => state.next_revision(dt),
+            },
+        }
+    }
+
+    /// Whether the call writes a revision of its own.
+    pub(super) fn corrects(&self) -> bool {
+        match self.request.revision {
+            RevisionTarget::Join => false,
+            RevisionTarget::Replace | RevisionTarget::Keep => true,
         }
     }
 }

@@ -74,6 +74,12 @@ impl Call<'_> {
                 }
             }
         }
+        if self.corrects()
+            && let Some(all) = self.already_corrected(state, &planned, known)?
+        {
+            planned.clear();
+            skipped.extend(all);
+        }
         Ok((planned, skipped, warnings))
     }
 
@@ -84,9 +90,10 @@ impl Call<'_> {
         (source, form): (&InputSource, Option<Form>),
     ) -> Result<InputAnswer> {
         // The form is told by reading, so the rules of an input are asked only where they may matter.
-        let met = state
-            .visible_inputs(self.request.dt)
-            .any(|(_, i)| i.spec.content == *content);
+        let met = !self.corrects()
+            && state
+                .visible_inputs(self.request.dt)
+                .any(|(_, i)| i.spec.content == *content);
         let rules = if met {
             let form = match form {
                 Some(form) => form,
@@ -109,6 +116,7 @@ impl Call<'_> {
                 rules,
                 schema_version: self.version,
                 restore: self.request.restore,
+                replaces: self.corrects(),
             },
         )
     }
@@ -145,6 +153,9 @@ impl Call<'_> {
                     return Err(refusal.into_error(&name, self.request.dt));
                 }
             }
+        }
+        if self.corrects() && self.already_corrected(state, planned, known)?.is_some() {
+            again = true;
         }
         if again && planned.iter().any(|p| !p.source.is_rereadable()) && planned.len() > 1 {
             return Err(

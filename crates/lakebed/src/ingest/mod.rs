@@ -11,6 +11,7 @@ mod assemble;
 mod call;
 pub mod chunk;
 pub mod convert;
+mod correct;
 pub mod decode;
 pub mod infer;
 mod inputs;
@@ -32,7 +33,7 @@ mod tests;
 pub use progress::{Progress, Silent};
 pub use rejects::{KeptReject, Retry, RetryGroup, for_each_reject, retry_inputs};
 pub use request::{
-    IngestOutcome, IngestReport, IngestRequest, REPORT_FORMAT, SkippedInput, StoredInput,
-    WrittenFile,
+    IngestOutcome, IngestReport, IngestRequest, REPORT_FORMAT, ReplacedRevision, RevisionTarget,
+    SkippedInput, StoredInput, WrittenFile,
 };
 pub use run::ingest;

@@ -12,6 +12,18 @@ use crate::time::BusinessDate;
 /// Version of the JSON result.
 pub const REPORT_FORMAT: u32 = 1;
 
+/// Which revision of its date a call writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RevisionTarget {
+    /// It adds to the active one.
+    #[default]
+    Join,
+    /// It builds the next one, which takes the place of the active one.
+    Replace,
+    /// It builds the next one, which is kept apart until a switch shows it.
+    Keep,
+}
+
 /// One call of ingest.
 #[derive(Debug, Clone)]
 pub struct IngestRequest {
@@ -31,6 +43,8 @@ pub struct IngestRequest {
     pub batch: Option<BatchLabel>,
     /// The run.
     pub run: Option<RunName>,
+    /// Which revision of the date it writes.
+    pub revision: RevisionTarget,
     /// Seal the date with this commit.
     pub complete: bool,
     /// Add to a sealed date.
@@ -110,6 +124,21 @@ pub struct SkippedInput {
     pub stored_by: Option<u64>,
 }
 
+/// What a correction took out of the sight of readers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplacedRevision {
+    /// Its number.
+    pub revision: u32,
+    /// Schema versions of its partitions.
+    pub schema_versions: Vec<u32>,
+    /// Data files.
+    pub files: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Names of its inputs, in commit order.
+    pub inputs: Vec<String>,
+}
+
 /// The JSON result of `lakebed ingest --format json`.
 #[derive(Debug, Clone, Serialize)]
 #[must_use]
@@ -122,6 +151,11 @@ pub struct IngestReport {
     pub date: BusinessDate,
     /// The schema version.
     pub schema_version: u32,
+    /// The revision of the date that the call wrote, or would have written.
+    pub revision: u32,
+    /// Of a correction: what it replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<ReplacedRevision>,
     /// What became of the call.
     pub outcome: IngestOutcome,
     /// The commit; `None` when nothing was written.

@@ -15,13 +15,13 @@ use crate::ingest::decode::Mismatch;
 use crate::ingest::pipeline::{Job, Staged, run as run_pipeline};
 use crate::ingest::progress::Progress;
 use crate::ingest::read::InputSource;
-use crate::ingest::request::{IngestOutcome, IngestReport, IngestRequest};
+use crate::ingest::request::{IngestOutcome, IngestReport, IngestRequest, RevisionTarget};
 use crate::log::{
     CommitOutcome, DatasetState, SealOutcome, commit, finish_moves, refusal, seal,
     withdraw_success, write_success,
 };
 use crate::name::AttemptId;
-use crate::spec::Requirement;
+use crate::spec::{PartitionKey, Requirement};
 use crate::store::{Lake, partition_dir, rejects_dir, stage_dir};
 use crate::time::unique_id;
 
@@ -44,7 +44,7 @@ pub async fn ingest(
     let call = Call::prepare(lake, request).await?;
     check_past(lake, catalog, &request.dataset).await?;
     let mut state = DatasetState::load(lake, &request.dataset).await?;
-    finish_moves(lake, &state).await?;
+    finish_moves(lake, &mut state).await?;
     let mut known = BTreeMap::new();
     for _ in 0..MAX_ROUNDS {
         match call.round(&mut state, &mut known, progress).await? {
@@ -56,6 +56,7 @@ pub async fn ingest(
             }
             Round::Again => {
                 state.catch_up(lake).await?;
+                finish_moves(lake, &mut state).await?;
             }
         }
     }
@@ -89,29 +90,28 @@ impl Call<'_> {
     ) -> Result<Round> {
         let request = self.request;
         let sealed = state.is_sealed(request.dt);
+        let key = self.key(state);
+        if self.corrects() {
+            self.check_correctable(state)?;
+        }
         let (planned, mut skipped, mut warnings) = self.plan_inputs(state, known)?;
         if planned.is_empty() {
-            let report = self.report(
-                Produced::nothing(&self.fields),
-                skipped,
-                warnings,
-                self.provenance(state),
-            );
+            let nothing = Produced::nothing(&self.fields);
+            let provenance = self.provenance(state);
+            let report = self.report(nothing, key.revision, skipped, warnings, provenance);
             return Ok(Round::Done(Box::new(report)));
         }
-        if sealed && !request.late {
-            let dt = request.dt;
-            return Err(Error::precondition(format!("{dt} of `{}` is sealed", request.dataset)).hint(format!(
-                "add late records with `--late`, or open the date: `lakebed reopen {} --date {dt}`",
-                request.dataset
-            )));
+        if sealed && !request.late && !self.corrects() {
+            return Err(self.sealed());
         }
         kill_point("ingest.before_stage");
         let id: AttemptId = unique_id(self.lake.clock()).parse()?;
-        let outcome = match self.stage(&id, &planned, progress) {
+        let outcome = match self.stage(&id, &key, &planned, progress) {
             Ok(staged) => {
                 let attempt = Attempt {
                     id: id.clone(),
+                    key,
+                    replaced: self.replaced(state),
                     sealed,
                     planned,
                     staged,
@@ -128,9 +128,13 @@ impl Call<'_> {
                 }
                 let provenance = produced.provenance;
                 skipped.sort_by(|a, b| a.name.cmp(&b.name));
-                Ok(Round::Done(Box::new(
-                    self.report(*produced, skipped, warnings, provenance),
-                )))
+                Ok(Round::Done(Box::new(self.report(
+                    *produced,
+                    key.revision,
+                    skipped,
+                    warnings,
+                    provenance,
+                ))))
             }
             Ok(Tried::StartOver) => {
                 self.discard(state, &id).await;
@@ -146,6 +150,15 @@ impl Call<'_> {
                 }
             }
         }
+    }
+
+    fn sealed(&self) -> Error {
+        let (dt, dataset) = (self.request.dt, &self.request.dataset);
+        Error::precondition(format!("{dt} of `{dataset}` is sealed"))
+            .hint(format!(
+                "add late records with `--late`, or open the date: `lakebed reopen {dataset} --date {dt}`"
+            ))
+            .hint(format!("replace the date: `lakebed correct {dataset} --date {dt} FILES...`"))
     }
 
     /// Checks what was staged, then commits it.
@@ -173,7 +186,7 @@ impl Call<'_> {
         let provenance = self.provenance(state);
         let files = self.name_files(&attempt).await?;
         let draft = self.draft(state, &attempt, &files, provenance)?;
-        if attempt.sealed {
+        if attempt.sealed && self.request.revision != RevisionTarget::Keep {
             withdraw_success(self.lake, state, self.request.dt).await?;
         }
         kill_point("ingest.before_commit");
@@ -184,11 +197,13 @@ impl Call<'_> {
                     Requirement::InputAbsent { .. }
                     | Requirement::BatchAbsent { .. }
                     | Requirement::AttemptOpen { .. }
+                    | Requirement::DateUnchanged { .. }
+                    | Requirement::PartitionActive { .. }
                     | Requirement::DateSealed { .. } => Ok(Tried::StartOver),
                     Requirement::DateOpen { .. } if self.request.late => Ok(Tried::StartOver),
-                    Requirement::DateOpen { .. }
-                    | Requirement::PartitionActive { .. }
-                    | Requirement::SchemaPublished { .. } => Err(refusal(&unmet)),
+                    Requirement::DateOpen { .. } | Requirement::SchemaPublished { .. } => {
+                        Err(refusal(&unmet))
+                    }
                 };
             }
         };
@@ -200,6 +215,7 @@ impl Call<'_> {
     fn stage(
         &self,
         attempt: &AttemptId,
+        key: &PartitionKey,
         planned: &[Planned],
         progress: &dyn Progress,
     ) -> Result<Staged> {
@@ -225,7 +241,7 @@ impl Call<'_> {
             threads,
             group_bytes: request.group_bytes.unwrap_or(GROUP_BYTES),
             file_bytes: FILE_BYTES,
-            stage: stage.join(&partition_dir(&request.dataset, &self.key())),
+            stage: stage.join(&partition_dir(&request.dataset, key)),
             rejects_stage: stage.join(&rejects_dir(&request.dataset, request.dt)),
             progress,
         });

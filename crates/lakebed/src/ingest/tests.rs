@@ -14,10 +14,10 @@ use crate::spec::{By, LoadKind, ReadSpec};
 use crate::store::{Lake, LocalStore, partition_dir, success_path};
 use crate::time::{Clock, Instant};
 
-struct Fixture {
+pub(super) struct Fixture {
     dir: tempfile::TempDir,
-    lake: Lake,
-    catalog: SqliteCatalog,
+    pub(super) lake: Lake,
+    pub(super) catalog: SqliteCatalog,
 }
 
 const SCHEMA: &str = r#"
@@ -33,7 +33,7 @@ name = "标题"
 type = "string"
 "#;
 
-fn by() -> By {
+pub(super) fn by() -> By {
     By {
         program: "test".into(),
         user: None,
@@ -43,7 +43,7 @@ fn by() -> By {
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(LocalStore::new(dir.path().join("lake")));
         let clock = Arc::new(Clock::manual(Instant::from_micros(1_780_000_000_000_000)));
@@ -67,13 +67,13 @@ impl Fixture {
         Self { dir, lake, catalog }
     }
 
-    fn file(&self, name: &str, text: &str) -> String {
+    pub(super) fn file(&self, name: &str, text: &str) -> String {
         let path: PathBuf = self.dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    fn request(&self, files: &[String]) -> IngestRequest {
+    pub(super) fn request(&self, files: &[String]) -> IngestRequest {
         IngestRequest {
             dataset: "clean/site".parse().unwrap(),
             dt: "2026-05-20".parse().unwrap(),
@@ -83,6 +83,7 @@ impl Fixture {
             mismatch: Mismatch::Fail,
             batch: None,
             run: None,
+            revision: RevisionTarget::Join,
             complete: false,
             late: false,
             allow_empty: false,
@@ -95,18 +96,18 @@ impl Fixture {
         }
     }
 
-    async fn ingest(&self, request: &IngestRequest) -> crate::Result<IngestReport> {
+    pub(super) async fn ingest(&self, request: &IngestRequest) -> crate::Result<IngestReport> {
         ingest(&self.lake, &self.catalog, request, &Silent).await
     }
 
-    async fn state(&self) -> DatasetState {
+    pub(super) async fn state(&self) -> DatasetState {
         DatasetState::load(&self.lake, &"clean/site".parse().unwrap())
             .await
             .unwrap()
     }
 
     /// Files below the stage, an attempt's or a put's.
-    async fn staged(&self) -> usize {
+    pub(super) async fn staged(&self) -> usize {
         self.lake
             .store()
             .list(&crate::store::stage_root())

@@ -6,9 +6,10 @@
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
+use crate::log::check::Unmet;
 use crate::log::read::LoggedRecord;
 use crate::log::read_record;
-use crate::log::state::{DatasetState, Unmet};
+use crate::log::state::DatasetState;
 use crate::name::{AttemptId, CommitId, ContentHash};
 use crate::spec::{
     Action, By, LogPosition, Operation, RECORD_FORMAT, RECORD_MIN_READER, Record, Requirement,
@@ -161,6 +162,7 @@ pub fn refusal(unmet: &Unmet) -> Error {
         Requirement::SchemaPublished { version, .. } => {
             error.hint(format!("publish it first: `lakebed schema publish DATASET {version}`"))
         }
+        Requirement::DateUnchanged { .. } => error.hint("look at what changed, then call again: `lakebed log DATASET`"),
         Requirement::PartitionActive { .. } => error.hint("wait until the correction is finished, then call again"),
         Requirement::AttemptOpen { .. } => {
             error.hint("a repair gave this attempt up while it slept; call again, nothing was written")

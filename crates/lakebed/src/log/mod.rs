@@ -13,21 +13,30 @@
 //! `state` is the fold, `commit` the one way a record is put, `replay` what happens to an input that
 //! was seen before.
 
+mod check;
 mod commit;
 mod complete;
+mod fold;
 mod moves;
+mod place;
 mod read;
 mod replay;
 mod state;
+mod success;
+mod switch;
 
 #[cfg(test)]
 mod tests;
 
+pub use check::Unmet;
 pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
-pub use complete::{
-    SealOutcome, abandon, expected_success, reopen, seal, withdraw_success, write_success,
-};
-pub use moves::{finish_moves, staged_attempts};
+pub use complete::{SealOutcome, abandon, reopen, seal};
+pub use moves::{finish_moves, restore_places, staged_attempts};
+pub use place::find_file;
 pub use read::{LoggedRecord, list_datasets, read_after, read_record};
 pub use replay::{InputAnswer, InputQuery, Refusal, answer};
-pub use state::{DatasetState, DateState, FileState, InputState, Partition, RejectsState, Unmet};
+pub use state::{
+    DatasetState, DateState, FileState, InputState, Partition, RejectsState, RevisionState,
+};
+pub use success::{expected_success, withdraw_success, write_success};
+pub use switch::{SwitchOutcome, SwitchRequest, SwitchTarget, superseding, switch};

@@ -1,17 +1,24 @@
-//! Step 3 of a write: staged files of a committed record move to their final places.
+//! Step 3 of a write: files of committed records move to their places.
 //!
 //! LOG-7: only files that a committed record names are ever moved out of the stage; so a folder
-//! reader sees committed rows only. Any opener may finish a move; each rename is idempotent.
+//! reader sees committed rows only. LOG-9: while a date switches its revision, every old file leaves
+//! the data folders before the first new one comes in; so a folder reader may miss rows for a moment,
+//! but never counts one twice. Any opener may finish a move; each rename is idempotent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::log::state::DatasetState;
+use crate::log::commit::{CommitOutcome, Draft, commit};
+use crate::log::place::{Brought, bring};
+use crate::log::state::{DatasetState, FileState};
+use crate::log::success::write_success;
 use crate::name::AttemptId;
+use crate::spec::{Action, By, Operation, PartitionKey, PartitionState, Requirement};
 use crate::store::{
     Lake, ListedFile, MoveOutcome, StorePath, data_file_path, rejects_dir, stage_dir, stage_root,
 };
+use crate::time::BusinessDate;
 
 /// Files under the stage, by attempt. Temporary files of puts are not among them.
 pub async fn staged_attempts(lake: &Lake) -> Result<BTreeMap<AttemptId, Vec<ListedFile>>> {
@@ -30,58 +37,200 @@ pub async fn staged_attempts(lake: &Lake) -> Result<BTreeMap<AttemptId, Vec<List
     Ok(attempts)
 }
 
-/// Finishes the moves of every committed attempt of the dataset; answers how many files moved.
-pub async fn finish_moves(lake: &Lake, state: &DatasetState) -> Result<usize> {
+/// Finishes the moves of every committed attempt of the dataset and every switch that was begun;
+/// answers how many files moved.
+pub async fn finish_moves(lake: &Lake, state: &mut DatasetState) -> Result<usize> {
     if !lake.store().capabilities().rename {
         return Ok(0);
     }
     let mut moved = 0;
+    for dt in switching_dates(state) {
+        moved += finish_switch(lake, state, dt).await?;
+    }
     for (attempt, files) in staged_attempts(lake).await? {
-        let Some(number) = state.committed_attempt(&attempt) else {
-            continue;
-        };
-        kill_point("move.before");
-        let wanted = final_paths(state, &attempt, number);
-        let stage = stage_dir(&attempt);
-        let mut left = 0;
-        for file in &files {
-            let target = file.path.below(&stage).map(StorePath::new).transpose()?;
-            match target.filter(|t| wanted.contains(t)) {
-                Some(target) => match lake.store().move_file(&file.path, &target).await? {
-                    MoveOutcome::Moved => {
-                        moved += 1;
-                        kill_point("move.one_moved");
-                    }
-                    MoveOutcome::AlreadyMoved | MoveOutcome::Missing => {}
-                },
-                // Not named by the record: a stranger, which `audit` lists.
-                None => left += 1,
-            }
+        if let Some(number) = state.committed_attempt(&attempt) {
+            moved += empty_stage(lake, state, (&attempt, number), &files).await?;
         }
-        if left == 0 {
-            lake.store().delete_folder(&stage).await?;
-        }
-        kill_point("move.done");
     }
     Ok(moved)
 }
 
-/// Where the files of an attempt belong, by its record.
-fn final_paths(state: &DatasetState, attempt: &AttemptId, number: u64) -> BTreeSet<StorePath> {
-    let mut paths = BTreeSet::new();
-    for (key, partition) in state.partitions().iter().filter(|(_, p)| p.is_visible()) {
-        for file in partition
-            .files
-            .values()
-            .filter(|f| f.number == number && f.attempt.as_ref() == Some(attempt))
-        {
-            paths.insert(data_file_path(state.dataset(), key, &file.spec.name));
+fn switching_dates(state: &DatasetState) -> Vec<BusinessDate> {
+    let mut dates: Vec<BusinessDate> = state
+        .partitions()
+        .iter()
+        .filter(|(_, p)| p.state == PartitionState::Switching)
+        .map(|(k, _)| k.dt)
+        .collect();
+    dates.dedup();
+    dates
+}
+
+/// Moves what the attempt's record names to its place; the stage folder goes when nothing is left.
+async fn empty_stage(
+    lake: &Lake,
+    state: &DatasetState,
+    (attempt, number): (&AttemptId, u64),
+    files: &[ListedFile],
+) -> Result<usize> {
+    kill_point("move.before");
+    let wanted = staged_places(state, attempt, number);
+    let stage = stage_dir(attempt);
+    let (mut moved, mut left) = (0, 0);
+    for file in files {
+        let staged = file.path.below(&stage).map(StorePath::new).transpose()?;
+        let Some(target) = staged.and_then(|s| wanted.get(&s)) else {
+            // Not named by the record: a stranger, which `audit` lists.
+            left += 1;
+            continue;
+        };
+        let Some(target) = target else {
+            // Its date switches: it comes in when the old files are out.
+            left += 1;
+            continue;
+        };
+        match lake.store().move_file(&file.path, target).await? {
+            MoveOutcome::Moved => {
+                moved += 1;
+                kill_point("move.one_moved");
+            }
+            MoveOutcome::AlreadyMoved | MoveOutcome::Missing => {}
+        }
+    }
+    if left == 0 {
+        lake.store().delete_folder(&stage).await?;
+    }
+    kill_point("move.done");
+    Ok(moved)
+}
+
+/// The places of an attempt's files by their path below the stage; `None` = not now.
+fn staged_places(
+    state: &DatasetState,
+    attempt: &AttemptId,
+    number: u64,
+) -> BTreeMap<StorePath, Option<StorePath>> {
+    let mut places = BTreeMap::new();
+    for (key, partition) in state.partitions() {
+        let mine = |f: &&FileState| f.number == number && f.attempt.as_ref() == Some(attempt);
+        for file in partition.files.values().filter(mine) {
+            let staged = data_file_path(state.dataset(), key, &file.spec.name);
+            let place = match partition.state {
+                PartitionState::Switching => None,
+                PartitionState::Active
+                | PartitionState::Superseded
+                | PartitionState::Retired
+                | PartitionState::Purged => state.place_of(key, &file.spec.name),
+            };
+            places.insert(staged, place);
         }
     }
     for (dt, date) in state.dates() {
         for rejects in date.rejects.iter().filter(|r| r.number == number) {
-            paths.insert(rejects_dir(state.dataset(), *dt).child(&rejects.spec.name));
+            let path = rejects_dir(state.dataset(), *dt).child(&rejects.spec.name);
+            places.insert(path.clone(), Some(path));
         }
     }
-    paths
+    places
+}
+
+/// Every file of a date in one of these states, with its partition.
+fn files_in(
+    state: &DatasetState,
+    dt: BusinessDate,
+    wanted: PartitionState,
+) -> Vec<(PartitionKey, FileState)> {
+    state
+        .partitions_of(dt)
+        .filter(|(_, p)| p.state == wanted)
+        .flat_map(|(k, p)| p.files.values().map(|f| (*k, f.clone())))
+        .collect()
+}
+
+/// Old files out, new files in, then the record that ends the switch.
+pub(super) async fn finish_switch(
+    lake: &Lake,
+    state: &mut DatasetState,
+    dt: BusinessDate,
+) -> Result<usize> {
+    let mut moved = 0;
+    for (key, file) in files_in(state, dt, PartitionState::Superseded) {
+        // A lost old file is for `audit` to name; it must not keep the new ones out.
+        if bring(lake, state, &key, &file).await? == Brought::Moved {
+            moved += 1;
+            kill_point("switch.one_out");
+        }
+    }
+    kill_point("switch.all_out");
+    for (key, file) in files_in(state, dt, PartitionState::Switching) {
+        match bring(lake, state, &key, &file).await? {
+            Brought::Moved => {
+                moved += 1;
+                kill_point("switch.one_in");
+            }
+            Brought::Already => {}
+            Brought::Missing => return Err(lost(state, &key, &file)),
+        }
+    }
+    kill_point("switch.all_in");
+    end_switch(lake, state, dt).await?;
+    kill_point("switch.ended");
+    write_success(lake, state, dt).await?;
+    Ok(moved)
+}
+
+async fn end_switch(lake: &Lake, state: &mut DatasetState, dt: BusinessDate) -> Result<()> {
+    let mut draft = Draft::new(lake, Operation::Switch, By::this_program())?;
+    let number = state.changed(dt);
+    draft.requires = vec![Requirement::DateUnchanged { dt, number }];
+    draft.actions = state
+        .partitions_of(dt)
+        .filter(|(_, p)| p.state == PartitionState::Switching)
+        .map(|(key, _)| Action::SetState {
+            partition: *key,
+            from: PartitionState::Switching,
+            to: PartitionState::Active,
+        })
+        .collect();
+    match commit(lake, state, &draft).await? {
+        // In a conflict another opener has put this record: what it says is what we wanted.
+        CommitOutcome::Committed(_)
+        | CommitOutcome::AlreadyThere(_)
+        | CommitOutcome::Conflict(_) => Ok(()),
+    }
+}
+
+fn lost(state: &DatasetState, key: &PartitionKey, file: &FileState) -> Error {
+    Error::corrupt(format!(
+        "a file of the revision that {key} switches to is nowhere"
+    ))
+    .with(
+        "file",
+        data_file_path(state.dataset(), key, &file.spec.name),
+    )
+    .with("record", file.number)
+    .with(
+        "attempt",
+        file.attempt.as_ref().map_or("none", |a| a.as_str()),
+    )
+    .hint("restore the file from a backup; until then the date shows no files to folder readers")
+}
+
+/// Brings every file to its place, wherever it lies; for repair, which looks at each of them.
+pub async fn restore_places(lake: &Lake, state: &mut DatasetState) -> Result<usize> {
+    let mut moved = finish_moves(lake, state).await?;
+    if !lake.store().capabilities().rename {
+        return Ok(moved);
+    }
+    let kept: Vec<(PartitionKey, FileState)> = state
+        .partitions()
+        .iter()
+        .flat_map(|(k, p)| p.files.values().map(|f| (*k, f.clone())))
+        .collect();
+    for (key, file) in &kept {
+        if bring(lake, state, key, file).await? == Brought::Moved {
+            moved += 1;
+        }
+    }
+    Ok(moved)
 }

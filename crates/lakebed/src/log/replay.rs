@@ -37,6 +37,8 @@ pub struct InputQuery<'a> {
     pub schema_version: u32,
     /// Whether the caller insists on data that was retired.
     pub restore: bool,
+    /// Whether the call replaces what is visible of the date: then that does not count as met before.
+    pub replaces: bool,
 }
 
 /// Why an input is refused.
@@ -105,7 +107,7 @@ impl Refusal {
             Self::Erased => error.hint("erased data may never come back"),
             Self::BatchTaken { .. } => error.hint("choose another label; one label stands for one set of inputs"),
             Self::OtherVersion { .. } | Self::OtherRules { .. } => {
-                error.hint("the same bytes under other rules would double the rows; replace the date once `lakebed correct` is there (not built yet)")
+                error.hint(format!("the same bytes under other rules would double the rows; replace the date: `lakebed correct DATASET --date {dt} FILES...`"))
             }
             Self::Retired { .. } => error.hint("`--restore` stores it again"),
         }
@@ -139,6 +141,14 @@ pub enum InputAnswer {
 pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     if state.is_erased(query.content) {
         return InputAnswer::Refused(Refusal::Erased);
+    }
+    if query.replaces {
+        return match retired_record(state, query).filter(|_| !query.restore) {
+            Some(number) => InputAnswer::Refused(Refusal::Retired { number }),
+            None => InputAnswer::New {
+                other_dates: Vec::new(),
+            },
+        };
     }
     let mut label_known = None;
     if let Some(batch) = query.batch {

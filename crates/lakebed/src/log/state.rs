@@ -1,17 +1,13 @@
-//! The fold of a log: what a dataset holds after its records, and whether a requirement is met.
-//!
-//! LOG-4: a record whose actions contradict the fold before it (a file added twice, an illegal move
-//! of a partition's state) stops the fold: such a log was not written by commits.
+//! What a dataset holds after the records of its log. `fold` applies records, `check` asks whether a
+//! requirement holds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use crate::error::{Error, Result};
-use crate::log::read::{LoggedRecord, read_after};
-use crate::name::{AttemptId, BatchLabel, CommitId, ContentHash, DatasetRef};
+use crate::error::Result;
+use crate::log::read::read_after;
+use crate::name::{AttemptId, CommitId, ContentHash, DatasetRef};
 use crate::spec::{
-    Action, DataFileSpec, InputSpec, LogPosition, PartitionKey, PartitionState, RejectsFileSpec,
-    Requirement,
+    DataFileSpec, InputSpec, LogPosition, PartitionKey, PartitionState, RejectsFileSpec,
 };
 use crate::store::Lake;
 use crate::time::{BusinessDate, Instant};
@@ -56,6 +52,10 @@ pub struct RejectsState {
 pub struct Partition {
     /// Its state.
     pub state: PartitionState,
+    /// Number of the record that gave it this state.
+    pub since: u64,
+    /// Numbers of earlier records that superseded it: where its files may still lie.
+    pub superseded_by: Vec<u64>,
     /// Files by name.
     pub files: BTreeMap<String, FileState>,
     /// Inputs in commit order.
@@ -73,6 +73,15 @@ impl Partition {
     }
 }
 
+/// A revision of a date: all its partitions of that number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RevisionState {
+    /// Number of the record that began it; 0 for revision 0, which began before any correction.
+    pub number: u64,
+    /// The revision that was active then: what a rollback goes back to.
+    pub base: u32,
+}
+
 /// What belongs to a business date over all its schema versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DateState {
@@ -80,35 +89,26 @@ pub struct DateState {
     pub sealed: Option<(u64, Instant)>,
     /// Rejects files in commit order.
     pub rejects: Vec<RejectsState>,
-}
-
-/// A requirement that does not hold, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmet {
-    /// The requirement.
-    pub requirement: Requirement,
-    /// In words.
-    pub reason: String,
-}
-
-impl fmt::Display for Unmet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
+    /// The revision that readers see; appends join it.
+    pub active: u32,
+    /// Every later revision than 0, active or not.
+    pub revisions: BTreeMap<u32, RevisionState>,
+    /// Number of the last record that touched the date.
+    pub changed: u64,
 }
 
 /// A dataset after the records up to `position`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetState {
-    dataset: DatasetRef,
-    position: LogPosition,
-    last_at: Option<Instant>,
-    partitions: BTreeMap<PartitionKey, Partition>,
-    dates: BTreeMap<BusinessDate, DateState>,
-    commits: BTreeMap<CommitId, u64>,
-    attempts: BTreeMap<AttemptId, u64>,
-    abandoned: BTreeSet<AttemptId>,
-    erased: BTreeSet<ContentHash>,
+    pub(super) dataset: DatasetRef,
+    pub(super) position: LogPosition,
+    pub(super) last_at: Option<Instant>,
+    pub(super) partitions: BTreeMap<PartitionKey, Partition>,
+    pub(super) dates: BTreeMap<BusinessDate, DateState>,
+    pub(super) commits: BTreeMap<CommitId, u64>,
+    pub(super) attempts: BTreeMap<AttemptId, u64>,
+    pub(super) abandoned: BTreeSet<AttemptId>,
+    pub(super) erased: BTreeSet<ContentHash>,
 }
 
 impl DatasetState {
@@ -174,14 +174,52 @@ impl DatasetState {
         &self.dates
     }
 
+    /// Every partition of a date, whatever its state.
+    pub fn partitions_of(
+        &self,
+        dt: BusinessDate,
+    ) -> impl Iterator<Item = (&PartitionKey, &Partition)> {
+        let key = |dt, schema_version, revision| PartitionKey {
+            dt,
+            schema_version,
+            revision,
+        };
+        self.partitions
+            .range(key(dt, 0, 0)..=key(dt, u32::MAX, u32::MAX))
+    }
+
+    /// The revision of the date that readers see; 0 where there is nothing yet.
+    #[must_use]
+    pub fn active_revision(&self, dt: BusinessDate) -> u32 {
+        self.dates.get(&dt).map_or(0, |d| d.active)
+    }
+
+    /// The number that the next revision of the date gets.
+    #[must_use]
+    pub fn next_revision(&self, dt: BusinessDate) -> u32 {
+        let newest = |d: &DateState| d.revisions.last_key_value().map_or(0, |(r, _)| *r);
+        self.dates.get(&dt).map_or(0, newest) + 1
+    }
+
+    /// Number of the last record that touched the date; 0 = none.
+    #[must_use]
+    pub fn changed(&self, dt: BusinessDate) -> u64 {
+        self.dates.get(&dt).map_or(0, |d| d.changed)
+    }
+
+    /// Whether files of the date are moving between revisions.
+    #[must_use]
+    pub fn is_switching(&self, dt: BusinessDate) -> bool {
+        self.partitions_of(dt)
+            .any(|(_, p)| p.state == PartitionState::Switching)
+    }
+
     /// The partitions of a date that readers see.
     pub fn visible_of(
         &self,
         dt: BusinessDate,
     ) -> impl Iterator<Item = (&PartitionKey, &Partition)> {
-        self.partitions
-            .iter()
-            .filter(move |(k, p)| k.dt == dt && p.is_visible())
+        self.partitions_of(dt).filter(|(_, p)| p.is_visible())
     }
 
     /// Whether the date is sealed.
@@ -221,184 +259,5 @@ impl DatasetState {
     ) -> impl Iterator<Item = (&PartitionKey, &InputState)> {
         self.visible_of(dt)
             .flat_map(|(k, p)| p.inputs.iter().map(move |i| (k, i)))
-    }
-
-    /// Folds one record.
-    pub fn apply(&mut self, logged: &LoggedRecord) -> Result<()> {
-        let record = &logged.record;
-        if record.number != self.position.number + 1 {
-            return Err(Error::internal(format!(
-                "record {} was folded after record {}",
-                record.number, self.position.number
-            )));
-        }
-        for action in &record.actions {
-            self.apply_action(logged, action).map_err(|reason| {
-                Error::corrupt(format!(
-                    "record {} of `{}` contradicts its log: {reason}",
-                    record.number, self.dataset
-                ))
-                .with("invariant", "LOG-4")
-                .hint("the record was not written by a commit; restore the log from a backup")
-            })?;
-        }
-        if let Some(attempt) = &record.attempt {
-            self.attempts.insert(attempt.clone(), record.number);
-        }
-        self.commits.insert(record.commit.clone(), record.number);
-        self.position = logged.position();
-        self.last_at = Some(record.at);
-        Ok(())
-    }
-
-    fn apply_action(&mut self, logged: &LoggedRecord, action: &Action) -> Result<(), String> {
-        let record = &logged.record;
-        match action {
-            Action::AddFile { partition, file } => {
-                let files = &mut self.partition_entry(*partition).files;
-                let state = FileState {
-                    spec: file.clone(),
-                    attempt: record.attempt.clone(),
-                    number: record.number,
-                };
-                if files.insert(file.name.clone(), state).is_some() {
-                    return Err(format!(
-                        "file `{}` is added twice to {partition}",
-                        file.name
-                    ));
-                }
-            }
-            Action::RemoveFile { partition, name } => {
-                let removed = self
-                    .partitions
-                    .get_mut(partition)
-                    .and_then(|p| p.files.remove(name));
-                if removed.is_none() {
-                    return Err(format!(
-                        "file `{name}` is removed from {partition}, which does not hold it"
-                    ));
-                }
-            }
-            Action::AddInput { partition, input } => {
-                let state = InputState {
-                    spec: input.clone(),
-                    number: record.number,
-                    commit: record.commit.clone(),
-                };
-                self.partition_entry(*partition).inputs.push(state);
-            }
-            Action::AddRejects { dt, file } => {
-                let state = RejectsState {
-                    spec: file.clone(),
-                    attempt: record.attempt.clone(),
-                    number: record.number,
-                    commit: record.commit.clone(),
-                };
-                self.dates.entry(*dt).or_default().rejects.push(state);
-            }
-            Action::SetState {
-                partition,
-                from,
-                to,
-            } => self.set_state(partition, *from, *to)?,
-            Action::Complete { dt } => {
-                self.dates.entry(*dt).or_default().sealed = Some((record.number, record.at));
-            }
-            Action::Open { dt } => self.dates.entry(*dt).or_default().sealed = None,
-            Action::Abandon { attempt } => {
-                self.abandoned.insert(attempt.clone());
-            }
-            Action::EraseInput { content } => {
-                self.erased.insert(content.clone());
-            }
-        }
-        Ok(())
-    }
-
-    fn partition_entry(&mut self, key: PartitionKey) -> &mut Partition {
-        self.dates.entry(key.dt).or_default();
-        self.partitions.entry(key).or_insert_with(|| Partition {
-            state: PartitionState::Active,
-            files: BTreeMap::new(),
-            inputs: Vec::new(),
-        })
-    }
-
-    fn set_state(
-        &mut self,
-        key: &PartitionKey,
-        from: PartitionState,
-        to: PartitionState,
-    ) -> Result<(), String> {
-        let Some(partition) = self.partitions.get_mut(key) else {
-            return Err(format!("{key} becomes {to}, but does not exist"));
-        };
-        if partition.state != from || !from.may_become(to) {
-            return Err(format!(
-                "{key} is {}, the record moves it from {from} to {to}",
-                partition.state
-            ));
-        }
-        partition.state = to;
-        Ok(())
-    }
-
-    /// Whether the requirement holds now. `SchemaPublished` concerns the store: `commit` checks it.
-    pub fn check(&self, requirement: &Requirement) -> Result<(), Unmet> {
-        let reason = match requirement {
-            Requirement::AttemptOpen { attempt } => self
-                .abandoned
-                .contains(attempt)
-                .then(|| format!("attempt `{attempt}` was abandoned")),
-            Requirement::InputAbsent { dt, content, batch } => {
-                self.find_input(*dt, content, batch.as_ref())
-            }
-            Requirement::BatchAbsent { dt, batch } => self
-                .visible_inputs(*dt)
-                .find(|(_, i)| i.spec.batch.as_ref() == Some(batch))
-                .map(|(_, i)| {
-                    format!(
-                        "batch `{batch}` of {dt} was committed by record {}",
-                        i.number
-                    )
-                }),
-            Requirement::PartitionActive { partition } => self
-                .partitions
-                .get(partition)
-                .filter(|p| p.state != PartitionState::Active)
-                .map(|p| format!("{partition} is {}", p.state)),
-            Requirement::DateOpen { dt } => self
-                .is_sealed(*dt)
-                .then(|| format!("{dt} of `{}` is sealed", self.dataset)),
-            Requirement::DateSealed { dt } => {
-                (!self.is_sealed(*dt)).then(|| format!("{dt} of `{}` is not sealed", self.dataset))
-            }
-            Requirement::SchemaPublished { .. } => None,
-        };
-        match reason {
-            None => Ok(()),
-            Some(reason) => Err(Unmet {
-                requirement: requirement.clone(),
-                reason,
-            }),
-        }
-    }
-
-    fn find_input(
-        &self,
-        dt: BusinessDate,
-        content: &ContentHash,
-        batch: Option<&BatchLabel>,
-    ) -> Option<String> {
-        self.visible_inputs(dt)
-            .find(|(_, i)| {
-                i.spec.content == *content && (batch.is_none() || i.spec.batch.as_ref() == batch)
-            })
-            .map(|(_, i)| {
-                format!(
-                    "input `{}` of {dt} was committed by record {}",
-                    i.spec.name, i.number
-                )
-            })
     }
 }

@@ -149,6 +149,7 @@ fn ask(
             rules,
             schema_version: version,
             restore,
+            replaces: false,
         },
     )
 }
@@ -504,4 +505,38 @@ async fn many_writers_lose_nothing() {
     let s = DatasetState::load(&f.lake, &f.dataset).await.unwrap();
     assert_eq!(s.position().number, 40);
     assert_eq!(s.visible_inputs(day.dt).count(), 40);
+}
+
+#[tokio::test]
+async fn two_visible_revisions_stop_the_fold() {
+    let f = fixture().await;
+    let mut state = DatasetState::empty(f.dataset.clone());
+    let _first = append(&f, &mut state, key("2024-05-20", 1, 0), input("a", None)).await;
+    let mut draft = Draft::new(&f.lake, Operation::Correct, by()).unwrap();
+    let begin = |state| Action::AddPartition {
+        partition: key("2024-05-20", 1, 1),
+        state,
+    };
+    draft.actions = vec![begin(PartitionState::Switching)];
+    let error = commit(&f.lake, &mut state.clone(), &draft)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CorruptData);
+    assert!(error.context().iter().any(|(_, v)| v == "LOG-8"), "{error}");
+    // That record is in the log now, as if a foreign program had put it: every reader stops there.
+    assert!(DatasetState::load(&f.lake, &f.dataset).await.is_err());
+    let mut other = state.clone();
+    assert!(other.catch_up(&f.lake).await.is_err());
+    for wrong in [
+        PartitionState::Active,
+        PartitionState::Retired,
+        PartitionState::Purged,
+    ] {
+        let f = fixture().await;
+        let mut state = DatasetState::empty(f.dataset.clone());
+        let mut draft = Draft::new(&f.lake, Operation::Correct, by()).unwrap();
+        draft.actions = vec![begin(wrong)];
+        let error = commit(&f.lake, &mut state, &draft).await.unwrap_err();
+        assert!(error.context().iter().any(|(_, v)| v == "LOG-4"), "{error}");
+    }
 }

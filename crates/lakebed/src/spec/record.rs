@@ -129,6 +129,19 @@ pub struct By {
     pub note: Option<String>,
 }
 
+impl By {
+    /// The program itself, where it finishes what somebody else began.
+    #[must_use]
+    pub fn this_program() -> Self {
+        Self {
+            program: concat!("lakebed ", env!("CARGO_PKG_VERSION")).to_owned(),
+            user: None,
+            run: None,
+            note: None,
+        }
+    }
+}
+
 /// A condition that must hold at the moment of the commit, over the fold of all earlier records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -155,7 +168,8 @@ pub enum Requirement {
         /// The label.
         batch: BatchLabel,
     },
-    /// The partition is active, or does not exist yet.
+    /// The partition is active, or does not exist yet and is of the date's active revision; no
+    /// partition of the date is switching.
     PartitionActive {
         /// The partition.
         partition: PartitionKey,
@@ -169,6 +183,13 @@ pub enum Requirement {
     DateSealed {
         /// Business date.
         dt: BusinessDate,
+    },
+    /// No record after `number` has touched the date.
+    DateUnchanged {
+        /// Business date.
+        dt: BusinessDate,
+        /// Number of the last record that touched it.
+        number: u64,
     },
     /// The schema version was published.
     SchemaPublished {
@@ -189,6 +210,13 @@ pub enum Action {
         partition: PartitionKey,
         /// The file.
         file: DataFileSpec,
+    },
+    /// A partition of a new revision begins, in another state than active.
+    AddPartition {
+        /// The partition.
+        partition: PartitionKey,
+        /// `switching` where it replaces what is active, `superseded` where it is only kept.
+        state: PartitionState,
     },
     /// A data file leaves a partition.
     RemoveFile {
@@ -240,6 +268,22 @@ pub enum Action {
         /// BLAKE3 of the unpacked input.
         content: ContentHash,
     },
+}
+
+impl Action {
+    /// The business date it touches; `None` where it touches none.
+    #[must_use]
+    pub fn date(&self) -> Option<BusinessDate> {
+        match self {
+            Self::AddFile { partition, .. }
+            | Self::AddPartition { partition, .. }
+            | Self::RemoveFile { partition, .. }
+            | Self::AddInput { partition, .. }
+            | Self::SetState { partition, .. } => Some(partition.dt),
+            Self::AddRejects { dt, .. } | Self::Complete { dt } | Self::Open { dt } => Some(*dt),
+            Self::Abandon { .. } | Self::EraseInput { .. } => None,
+        }
+    }
 }
 
 /// Format of a data file.

@@ -7,6 +7,7 @@
 //! _lake/schema/<layer>/<dataset>/v2.json
 //! _lake/stage/<attempt>/<final path of the file>
 //! _lake/rejects/<layer>/<dataset>/dt=2026-11-30/rejects-<hash>.jsonl.zst
+//! _lake/superseded/<layer>/<dataset>/00000000000000000007/dt=2026-11-30/schema_version=2/part-...
 //! ```
 
 use crate::name::{AttemptId, DatasetRef};
@@ -112,6 +113,22 @@ pub fn data_file_path(dataset: &DatasetRef, key: &PartitionKey, name: &str) -> S
 #[must_use]
 pub fn success_path(dataset: &DatasetRef, key: &PartitionKey) -> StorePath {
     partition_dir(dataset, key).child(SUCCESS_NAME)
+}
+
+/// The folder of all files of superseded partitions.
+#[must_use]
+pub fn superseded_root() -> StorePath {
+    StorePath::from_checked("_lake/superseded".to_owned())
+}
+
+/// The folder of a partition that record `number` superseded. The number is part of the path, so
+/// that a slow mover of an earlier switch finds nothing at the place it looks at.
+#[must_use]
+pub fn superseded_dir(dataset: &DatasetRef, number: u64, key: &PartitionKey) -> StorePath {
+    StorePath::from_checked(format!(
+        "_lake/superseded/{dataset}/{number:020}/dt={}/schema_version={}",
+        key.dt, key.schema_version
+    ))
 }
 
 /// The folder of a date's rejects.

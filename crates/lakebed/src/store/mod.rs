@@ -24,7 +24,7 @@ pub use lake::Lake;
 pub use layout::{
     Layout, SUCCESS_NAME, data_file_path, lake_json_path, log_dir, log_number, log_record_path,
     partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir, stage_root,
-    success_path,
+    success_path, superseded_dir, superseded_root,
 };
 pub use local::LocalStore;
 pub use path::StorePath;

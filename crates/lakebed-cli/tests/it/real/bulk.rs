@@ -7,7 +7,7 @@ use lakebed::Result;
 use lakebed::catalog::SqliteCatalog;
 use lakebed::ingest::decode::Mismatch;
 use lakebed::ingest::read::InputSource;
-use lakebed::ingest::{IngestOutcome, IngestReport, IngestRequest, Silent, ingest};
+use lakebed::ingest::{IngestOutcome, IngestReport, IngestRequest, RevisionTarget, Silent, ingest};
 use lakebed::name::DatasetRef;
 use lakebed::spec::{By, LoadKind, Provenance, ReadSpec};
 use lakebed::store::{Lake, LocalStore};
@@ -89,6 +89,7 @@ impl Bulk {
             mismatch: options.mismatch,
             batch: None,
             run: None,
+            revision: RevisionTarget::Join,
             complete: false,
             late: false,
             allow_empty: false,

@@ -17,8 +17,10 @@ use crate::catalog::{ApplyOutcome, ColumnStats, CommitRow, FileStats};
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::name::{ContentHash, DatasetRef};
-use crate::spec::{Action, DataFileSpec, LogPosition, PartitionKey, PartitionState, Record};
-use crate::store::{data_file_path, partition_dir};
+use crate::spec::{
+    Action, DataFileSpec, FileFormat, LogPosition, PartitionKey, PartitionState, Provenance, Record,
+};
+use crate::store::{partition_dir, superseded_dir};
 use crate::time::BusinessDate;
 
 /// Rows of one insert into `column_stats`: 9 values each, below SQLite's 32,766 variables.
@@ -107,9 +109,11 @@ pub(super) async fn position_of(
 }
 
 /// What is known of a partition while its record is applied.
+#[derive(Clone)]
 struct Touched {
     id: String,
     state: PartitionState,
+    folder: String,
 }
 
 /// One record on its way into the rows.
@@ -158,6 +162,9 @@ impl Step<'_> {
     async fn apply_action(&mut self, action: &Action) -> Result<()> {
         match action {
             Action::AddFile { partition, file } => self.add_file(partition, file).await,
+            Action::AddPartition { partition, state } => {
+                self.begin_partition(partition, *state).await
+            }
             Action::RemoveFile { partition, name } => self.remove_file(partition, name).await,
             Action::AddInput { partition, .. } => self.name_date(partition.dt).await,
             Action::AddRejects { dt, .. } => self.name_date(*dt).await,
@@ -174,15 +181,12 @@ impl Step<'_> {
     }
 
     /// The partition as it stands, marked as touched; `None` when it does not exist.
-    async fn find_partition(
-        &mut self,
-        key: &PartitionKey,
-    ) -> Result<Option<(String, PartitionState)>> {
+    async fn find_partition(&mut self, key: &PartitionKey) -> Result<Option<Touched>> {
         if let Some(known) = self.touched.get(key) {
-            return Ok(Some((known.id.clone(), known.state)));
+            return Ok(Some(known.clone()));
         }
         let id = partition_id(&self.record.dataset, key);
-        let row = sqlx::query("SELECT state FROM dataset_partition_info WHERE id = ?")
+        let row = sqlx::query("SELECT state, base_path FROM dataset_partition_info WHERE id = ?")
             .bind(&id)
             .fetch_optional(&mut *self.tx)
             .await
@@ -190,64 +194,95 @@ impl Step<'_> {
         let Some(row) = row else {
             return Ok(None);
         };
-        let state = Columns::new(&row, self.database).state()?;
+        let mut columns = Columns::new(&row, self.database);
         let touched = Touched {
-            id: id.clone(),
-            state,
+            id,
+            state: columns.state()?,
+            folder: columns.str()?.to_owned(),
         };
-        self.touched.insert(*key, touched);
-        Ok(Some((id, state)))
+        self.touched.insert(*key, touched.clone());
+        Ok(Some(touched))
     }
 
-    async fn get_partition(&mut self, key: &PartitionKey) -> Result<(String, PartitionState)> {
+    async fn get_partition(&mut self, key: &PartitionKey) -> Result<Touched> {
         self.find_partition(key)
             .await?
             .ok_or_else(|| wrong_fold(format!("the record changes `{key}`, which does not exist")))
     }
 
+    /// The folder of a partition that gets its state by this record.
+    fn folder(&self, key: &PartitionKey, state: PartitionState) -> String {
+        let dataset = &self.record.dataset;
+        match state {
+            PartitionState::Superseded => superseded_dir(dataset, self.record.number, key),
+            PartitionState::Active
+            | PartitionState::Switching
+            | PartitionState::Retired
+            | PartitionState::Purged => partition_dir(dataset, key),
+        }
+        .to_string()
+    }
+
+    /// A partition of a new revision; what it holds follows in the same record.
+    async fn begin_partition(&mut self, key: &PartitionKey, state: PartitionState) -> Result<()> {
+        self.name_date(key.dt).await?;
+        if self.find_partition(key).await?.is_some() {
+            return Err(wrong_fold(format!(
+                "the record begins `{key}`, which exists"
+            )));
+        }
+        let (format, provenance) = (FileFormat::Parquet, Provenance::Live);
+        self.create_partition(key, state, (format, provenance))
+            .await
+            .map(drop)
+    }
+
     async fn create_partition(
         &mut self,
         key: &PartitionKey,
-        file: &DataFileSpec,
-    ) -> Result<String> {
+        state: PartitionState,
+        (format, provenance): (FileFormat, Provenance),
+    ) -> Result<Touched> {
         let dataset = &self.record.dataset;
         let id = partition_id(dataset, key);
-        let state = PartitionState::Active;
+        let folder = self.folder(key, state);
         let query = sqlx::query(
             "INSERT INTO dataset_partition_info (id, layer, source, dataset, dt, schema_version, \
              revision, base_path, file_count, row_count, byte_size, file_format, created_at, \
              updated_at, is_active, state, is_complete, checksum, provenance, \
              parent_partition_id, log_position) \
-             SELECT ?, layer, source, dataset, dt, ?, ?, ?, 0, 0, 0, ?, ?, ?, 1, ?, is_complete, \
+             SELECT ?, layer, source, dataset, dt, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, is_complete, \
              '', ?, NULL, ? FROM date_completeness WHERE layer = ? AND dataset = ? AND dt = ?",
         )
         .bind(id.clone())
         .bind(i64::from(key.schema_version))
         .bind(i64::from(key.revision))
-        .bind(partition_dir(dataset, key).to_string())
-        .bind(file.format.as_str())
+        .bind(folder.clone())
+        .bind(format.as_str())
         .bind(self.at.clone())
         .bind(self.at.clone())
+        .bind(i64::from(is_visible(state)))
         .bind(state.as_str())
-        .bind(file.provenance.as_str())
+        .bind(provenance.as_str())
         .bind(self.number)
         .bind(dataset.layer.as_str())
         .bind(dataset.dataset.as_str())
         .bind(key.dt.to_string());
         self.execute(query).await?;
-        let touched = Touched {
-            id: id.clone(),
-            state,
-        };
-        self.touched.insert(*key, touched);
-        Ok(id)
+        let touched = Touched { id, state, folder };
+        self.touched.insert(*key, touched.clone());
+        Ok(touched)
     }
 
     async fn add_file(&mut self, key: &PartitionKey, file: &DataFileSpec) -> Result<()> {
         self.name_date(key.dt).await?;
-        let id = match self.find_partition(key).await? {
-            Some((id, _)) => id,
-            None => self.create_partition(key, file).await?,
+        let Touched { id, folder, .. } = match self.find_partition(key).await? {
+            Some(known) => known,
+            None => {
+                let of = (file.format, file.provenance);
+                self.create_partition(key, PartitionState::Active, of)
+                    .await?
+            }
         };
         let bounds = serde_json::to_string(&file.bounds)
             .map_err(|e| Error::internal("write bounds as JSON").caused_by(e))?;
@@ -259,7 +294,7 @@ impl Step<'_> {
         .bind(file_id(&id, &file.name))
         .bind(id.clone())
         .bind(&file.name)
-        .bind(data_file_path(&self.record.dataset, key, &file.name).to_string())
+        .bind(format!("{folder}/{}", file.name))
         .bind(file.format.as_str())
         .bind(sql_int(file.rows)?)
         .bind(sql_int(file.bytes)?)
@@ -304,7 +339,7 @@ impl Step<'_> {
     }
 
     async fn remove_file(&mut self, key: &PartitionKey, name: &str) -> Result<()> {
-        let (id, _) = self.get_partition(key).await?;
+        let id = self.get_partition(key).await?.id;
         let query = sqlx::query("DELETE FROM data_file WHERE partition_id = ? AND name = ?")
             .bind(&id)
             .bind(name);
@@ -322,16 +357,24 @@ impl Step<'_> {
         from: PartitionState,
         to: PartitionState,
     ) -> Result<()> {
-        let (id, state) = self.get_partition(key).await?;
+        let Touched { id, state, .. } = self.get_partition(key).await?;
         if state != from || !from.may_become(to) {
             return Err(wrong_fold(format!(
                 "the record moves `{key}` from `{from}` to `{to}`, but it is `{state}`"
             )));
         }
+        let folder = self.folder(key, to);
+        let query = sqlx::query(
+            "UPDATE dataset_partition_info SET state = ?, is_active = ?, base_path = ? WHERE id = ?",
+        )
+        .bind(to.as_str())
+        .bind(i64::from(is_visible(to)))
+        .bind(folder.clone())
+        .bind(&id);
+        self.execute(query).await?;
         let query =
-            sqlx::query("UPDATE dataset_partition_info SET state = ?, is_active = ? WHERE id = ?")
-                .bind(to.as_str())
-                .bind(i64::from(is_visible(to)))
+            sqlx::query("UPDATE data_file SET path = ? || '/' || name WHERE partition_id = ?")
+                .bind(folder.clone())
                 .bind(&id);
         self.execute(query).await?;
         if !is_visible(to) {
@@ -342,7 +385,12 @@ impl Step<'_> {
             .bind(&id);
             self.execute(query).await?;
         }
-        self.touched.insert(*key, Touched { id, state: to });
+        let touched = Touched {
+            id,
+            state: to,
+            folder,
+        };
+        self.touched.insert(*key, touched);
         Ok(())
     }
 
@@ -441,7 +489,8 @@ impl Step<'_> {
     async fn put_stats(&mut self, stats: &[FileStats]) -> Result<()> {
         let mut rows: Vec<(i64, &ColumnStats)> = Vec::new();
         for file in stats {
-            let Some((id, state)) = self.find_partition(&file.partition).await? else {
+            let Some(Touched { id, state, .. }) = self.find_partition(&file.partition).await?
+            else {
                 continue;
             };
             if !is_visible(state) {

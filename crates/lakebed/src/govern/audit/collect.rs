@@ -7,7 +7,7 @@ use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::registry::list_published;
-use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of};
+use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of, superseded_root};
 
 /// A dataset as an audit sees it.
 pub(super) struct DatasetView {
@@ -29,6 +29,8 @@ pub(super) struct View {
     pub(super) attempts: BTreeMap<AttemptId, Vec<ListedFile>>,
     pub(super) temporary: Vec<ListedFile>,
     pub(super) rejects: BTreeMap<StorePath, u64>,
+    /// Files of superseded partitions, and what else lies there.
+    pub(super) superseded: BTreeMap<StorePath, u64>,
     /// Files in layer folders that lie in no partition folder of a known dataset.
     pub(super) strangers: Vec<ListedFile>,
 }
@@ -77,13 +79,8 @@ impl View {
             datasets,
             attempts: staged_attempts(lake).await?,
             temporary: lake.store().list(&StorePath::new(Layout::PUTS)?).await?,
-            rejects: lake
-                .store()
-                .list(&rejects)
-                .await?
-                .into_iter()
-                .map(|f| (f.path, f.size_bytes))
-                .collect(),
+            rejects: sizes(lake, &rejects).await?,
+            superseded: sizes(lake, &superseded_root()).await?,
             strangers,
         })
     }
@@ -115,4 +112,10 @@ impl View {
             })
             .collect()
     }
+}
+
+/// The sizes of all files below a folder.
+async fn sizes(lake: &Lake, folder: &StorePath) -> Result<BTreeMap<StorePath, u64>> {
+    let files = lake.store().list(folder).await?;
+    Ok(files.into_iter().map(|f| (f.path, f.size_bytes)).collect())
 }

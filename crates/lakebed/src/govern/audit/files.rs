@@ -6,13 +6,14 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::error::Result;
 use crate::govern::audit::collect::{DatasetView, View};
+use crate::govern::audit::superseded;
 use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, FileState, expected_success};
+use crate::log::{DatasetState, FileState, Partition, expected_success, find_file};
 use crate::name::{ContentHash, DatasetRef};
-use crate::spec::{FileFormat, PartitionKey, SuccessSpec};
+use crate::spec::{FileFormat, PartitionKey, PartitionState, SuccessSpec};
 use crate::store::{
     Lake, SUCCESS_NAME, StorePath, data_file_path, partition_of, rejects_dir, stage_dir,
-    success_path,
+    stage_root, success_path,
 };
 use crate::time::BusinessDate;
 
@@ -24,13 +25,13 @@ const SMALL_FILES: u64 = 16;
 const SMALL_BYTES: u64 = 16_000_000;
 
 /// Findings of one dataset.
-struct Notes<'a> {
+pub(super) struct Notes<'a> {
     dataset: &'a DatasetRef,
     findings: &'a mut Vec<Finding>,
 }
 
 impl Notes<'_> {
-    fn add(
+    pub(super) fn add(
         &mut self,
         invariant: &'static str,
         severity: Severity,
@@ -49,7 +50,7 @@ impl Notes<'_> {
     }
 }
 
-fn manual(advice: &str) -> Repair {
+pub(super) fn manual(advice: &str) -> Repair {
     Repair::Manual {
         advice: advice.to_owned(),
     }
@@ -68,6 +69,7 @@ pub(super) async fn check(
             findings: &mut report.findings,
         };
         report.files += check_files(lake, state, data, options, &mut notes).await?;
+        superseded::check(lake, state, view, &mut notes).await?;
         check_success(lake, state, data, &mut notes).await?;
         check_rejects(lake, state, view, options, &mut notes).await?;
         check_schemas(state, data, &mut notes);
@@ -113,13 +115,13 @@ async fn check_files(
             let path = data_file_path(state.dataset(), key, &file.spec.name);
             compared += 1;
             match data.listed.get(&path) {
-                None => note_missing(lake, file, &path, notes).await?,
+                None => note_missing(lake, state, (key, file), &path, notes).await?,
                 Some(size) if *size != file.spec.bytes => notes.add(
                     "FIL-1",
                     Severity::Error,
                     &path,
                     format!("has {size} bytes, the log says {}", file.spec.bytes),
-                    manual("restore the file from a backup, or replace the date once `lakebed correct` is there (not built yet)"),
+                    manual("restore the file from a backup, or replace the date with `lakebed correct`"),
                 ),
                 Some(_) if options.deep => deep_check(lake, file, &path, notes).await?,
                 Some(_) => {}
@@ -127,8 +129,20 @@ async fn check_files(
             known.insert(path);
         }
     }
+    let superseded = superseded_names(state);
     for path in data.listed.keys() {
-        if !known.contains(path) && path.file_name() != SUCCESS_NAME {
+        if known.contains(path) || path.file_name() == SUCCESS_NAME {
+            continue;
+        }
+        if superseded.contains(path) {
+            notes.add(
+                "FIL-2",
+                Severity::Error,
+                path,
+                "is superseded, but still lies in the data folder: folder readers see it".into(),
+                Repair::FinishMoves,
+            );
+        } else {
             notes.add(
                 "FIL-2",
                 Severity::Error,
@@ -143,21 +157,22 @@ async fn check_files(
 
 async fn note_missing(
     lake: &Lake,
-    file: &FileState,
+    state: &DatasetState,
+    (key, file): (&PartitionKey, &FileState),
     path: &StorePath,
     notes: &mut Notes<'_>,
 ) -> Result<()> {
-    let staged = match &file.attempt {
-        Some(attempt) => {
-            lake.store()
-                .find_size(&stage_dir(attempt).join(path))
-                .await?
-        }
+    let elsewhere = find_file(lake, state, key, &file.spec.name).await?;
+    let size = match &elsewhere {
+        Some(place) => lake.store().find_size(place).await?,
         None => None,
     };
-    if staged == Some(file.spec.bytes) {
-        let message =
-            "is committed, but still lies in the stage: a write was interrupted".to_owned();
+    if let (Some(place), true) = (&elsewhere, size == Some(file.spec.bytes)) {
+        let message = if place.below(&stage_root()).is_some() {
+            "is committed, but still lies in the stage: a write was interrupted".to_owned()
+        } else {
+            format!("is not at its place, but at `{place}`: a switch was interrupted")
+        };
         notes.add(
             "FIL-1",
             Severity::Warning,
@@ -171,12 +186,25 @@ async fn note_missing(
             Severity::Error,
             path,
             format!("is committed by record {}, but is not there", file.number),
-            manual(
-                "restore the file from a backup, or replace the date once `lakebed correct` is there (not built yet)",
-            ),
+            manual("restore the file from a backup, or replace the date with `lakebed correct`"),
         );
     }
     Ok(())
+}
+
+/// Files of superseded partitions at the places that they must have left.
+fn superseded_names(state: &DatasetState) -> BTreeSet<StorePath> {
+    let hidden = |p: &Partition| p.state == PartitionState::Superseded;
+    state
+        .partitions()
+        .iter()
+        .filter(|(_, p)| hidden(p))
+        .flat_map(|(k, p)| {
+            p.files
+                .keys()
+                .map(|n| data_file_path(state.dataset(), k, n))
+        })
+        .collect()
 }
 
 /// Whether the file has the bytes that were committed; reads all of it.

@@ -13,6 +13,7 @@
 //! | FIL-1 | every file that readers see lies at its place with its size |
 //! | FIL-2 | nothing else lies in the data folders |
 //! | FIL-3 | (deep) every file has the bytes and rows that the log says |
+//! | FIL-4 | every superseded file waits at its place, and nothing else does |
 //! | CMP-1, CMP-2 | `_SUCCESS` is there exactly when the date is sealed, and says what the log says |
 //! | STG-1 | the stage holds no attempt that can never commit |
 //! | STG-2 | no temporary file of a put is left |
@@ -26,6 +27,7 @@ mod collect;
 mod files;
 mod rebuilt;
 mod repair;
+mod superseded;
 
 use std::fmt;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, sync, sync_schemas};
 use crate::error::Result;
 use crate::fault::kill_point;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, abandon, finish_moves, write_success};
+use crate::log::{DatasetState, abandon, restore_places, write_success};
 use crate::name::DatasetRef;
 use crate::spec::By;
 use crate::store::{Lake, stage_dir};
@@ -66,7 +66,7 @@ async fn repair_dataset(
     out: &mut RepairReport,
 ) -> Result<()> {
     let mut state = DatasetState::load(lake, dataset).await?;
-    let moved = finish_moves(lake, &state).await?;
+    let moved = restore_places(lake, &mut state).await?;
     if moved > 0 {
         out.done.push(format!(
             "{dataset}: moved {moved} committed files to their places"

@@ -1,0 +1,61 @@
+//! Superseded partitions: their files wait whole for a rollback, and nothing else lies beside them.
+
+use std::collections::BTreeSet;
+
+use crate::error::Result;
+use crate::govern::audit::collect::View;
+use crate::govern::audit::files::{Notes, manual};
+use crate::govern::audit::{Repair, Severity};
+use crate::log::{DatasetState, find_file};
+use crate::spec::PartitionState;
+use crate::store::{Lake, StorePath, superseded_root};
+
+pub(super) async fn check(
+    lake: &Lake,
+    state: &DatasetState,
+    view: &View,
+    notes: &mut Notes<'_>,
+) -> Result<()> {
+    let mut known = BTreeSet::new();
+    let partitions = state.partitions().iter();
+    for (key, partition) in partitions.filter(|(_, p)| p.state == PartitionState::Superseded) {
+        for file in partition.files.values() {
+            let Some(path) = state.place_of(key, &file.spec.name) else {
+                continue;
+            };
+            if view.superseded.get(&path) != Some(&file.spec.bytes) {
+                let elsewhere = find_file(lake, state, key, &file.spec.name).await?;
+                match elsewhere.filter(|p| *p != path) {
+                    Some(place) => notes.add(
+                        "FIL-4",
+                        Severity::Warning,
+                        &path,
+                        format!("is not at its place, but at `{place}`: a switch was interrupted"),
+                        Repair::FinishMoves,
+                    ),
+                    None => notes.add(
+                        "FIL-4",
+                        Severity::Error,
+                        &path,
+                        format!("was superseded, but is not there whole: {key} cannot be shown again"),
+                        manual("restore the file from a backup, where the old rows may still be needed"),
+                    ),
+                }
+            }
+            known.insert(path);
+        }
+    }
+    let root = StorePath::new(format!("{}/{}", superseded_root(), state.dataset()))?;
+    for path in view.superseded.keys() {
+        if path.below(&root).is_some() && !known.contains(path) {
+            notes.add(
+                "FIL-4",
+                Severity::Warning,
+                path,
+                "lies among superseded files, but no record of the log names it there".into(),
+                manual("look at the file; it is safe to move it out of the lake"),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The `_SUCCESS` files that show the completeness of a date to folder readers.
+//!
+//! CMP-1: `_SUCCESS` is never there while its date is open: it is removed before the record that
+//! opens the date, and written after the record that seals it. CMP-2: it names the seal in force and
+//! exactly the partition's files.
+
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::log::state::DatasetState;
+use crate::spec::{PartitionKey, SuccessFile, SuccessSpec};
+use crate::store::{Lake, success_path};
+use crate::time::BusinessDate;
+
+/// What `_SUCCESS` of a partition must say; `None` while the date is open or its
+/// files move between revisions.
+#[must_use]
+pub fn expected_success(
+    lake: &Lake,
+    state: &DatasetState,
+    key: &PartitionKey,
+) -> Option<SuccessSpec> {
+    let (log_position, sealed_at) = state.dates().get(&key.dt)?.sealed?;
+    if state.is_switching(key.dt) {
+        return None;
+    }
+    let partition = state.partitions().get(key).filter(|p| p.is_visible())?;
+    let files: Vec<SuccessFile> = partition
+        .files
+        .values()
+        .map(|f| SuccessFile {
+            name: f.spec.name.clone(),
+            rows: f.spec.rows,
+            bytes: f.spec.bytes,
+            blake3: f.spec.blake3.clone(),
+        })
+        .collect();
+    Some(SuccessSpec {
+        format: 1,
+        lake: lake.id().clone(),
+        dataset: state.dataset().clone(),
+        partition: *key,
+        log_position,
+        sealed_at,
+        file_count: files.len() as u64,
+        row_count: files.iter().map(|f| f.rows).sum(),
+        byte_size: files.iter().map(|f| f.bytes).sum(),
+        files,
+    })
+}
+
+/// Writes the `_SUCCESS` files of a sealed date where they are not as they must be.
+pub async fn write_success(lake: &Lake, state: &DatasetState, dt: BusinessDate) -> Result<usize> {
+    let mut written = 0;
+    for (key, _) in state.visible_of(dt) {
+        let Some(spec) = expected_success(lake, state, key) else {
+            continue;
+        };
+        let mut bytes = serde_json::to_vec_pretty(&spec)
+            .map_err(|e| Error::internal("write _SUCCESS as JSON").caused_by(e))?;
+        bytes.push(b'\n');
+        let path = success_path(state.dataset(), key);
+        if lake.store().find(&path).await?.as_deref() == Some(bytes.as_slice()) {
+            continue;
+        }
+        lake.store().replace(&path, &bytes).await?;
+        written += 1;
+        kill_point("success.one_written");
+    }
+    Ok(written)
+}
+
+/// Removes the `_SUCCESS` files of a date, before the record that opens it.
+pub async fn withdraw_success(lake: &Lake, state: &DatasetState, dt: BusinessDate) -> Result<()> {
+    for (key, _) in state.visible_of(dt) {
+        lake.store()
+            .delete(&success_path(state.dataset(), key))
+            .await?;
+    }
+    kill_point("late.success_removed");
+    Ok(())
+}
