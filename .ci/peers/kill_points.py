@@ -8,7 +8,8 @@ crates/lakebed/src/fault.rs, in every situation whose command reaches it:
 
 1. the command dies there, as `kill -9` would end it;
 2. before anything else opens the lake, DuckDB, Polars, pyarrow, pandas and ClickHouse read its folders: they agree, they
-   see every acknowledged row once, nothing twice, and other rows only when the log has their record;
+   see every acknowledged row once, nothing twice, and other rows only when the log has their record; of a date whose
+   revision is being switched they may miss rows, but never see old and new ones together;
 3. `lakebed sql` sees exactly what the log says;
 4. one copy of the lake is repaired: the audit is clean, the rows are those of the log;
 5. in another copy the same command is called again, as an operator would: it succeeds, every row is there once, and the
@@ -150,6 +151,7 @@ def make_base(binary: pathlib.Path, folder: pathlib.Path) -> Lake:
     lake.ok("ingest", DATASET, lake.write("c.jsonl", range(300, 400)), "--date", OPEN_DAY)
     lake.write("new.jsonl", range(400, 500), bad=2)
     lake.write("late.jsonl", range(500, 550))
+    lake.write("right.jsonl", range(600, 650))
     lake.write_schema(3)
     return lake
 
@@ -170,6 +172,14 @@ def die_in_the_stage(lake: Lake) -> None:
         raise Failure(f"the preparation was to die at ingest.file_durable and ended with {done.returncode}")
 
 
+def correct_open_day(lake: Lake) -> None:
+    lake.ok("correct", DATASET, lake.folder / "right.jsonl", "--date", OPEN_DAY)
+
+
+def correct_sealed(lake: Lake) -> None:
+    lake.ok("correct", DATASET, lake.folder / "right.jsonl", "--date", SEALED)
+
+
 def new_rows(lake: Lake) -> tuple:
     return ("ingest", DATASET, lake.folder / "new.jsonl", "--date", OPEN_DAY, "--on-mismatch", "quarantine")
 
@@ -182,6 +192,9 @@ class Situation:
     command: object
     adds: range = range(0)
     prepare: object = nothing
+    removes: range = range(0)
+    # Rows after the preparation.
+    start: collections.Counter = dataclasses.field(default_factory=lambda: ACKNOWLEDGED)
 
 
 SITUATIONS = [
@@ -191,6 +204,16 @@ SITUATIONS = [
     Situation("seal of two partitions", lambda lake: ("seal", DATASET, "--date", OPEN_DAY)),
     Situation("publish", lambda lake: ("schema", "publish", DATASET, "3")),
     Situation("sync of an empty catalog", lambda lake: ("catalog", "sync"), prepare=lose_catalog),
+    Situation("correct an open date", lambda lake: ("correct", DATASET, lake.folder / "right.jsonl", "--date", OPEN_DAY),
+              range(600, 650), removes=range(200, 400)),
+    Situation("correct a sealed date", lambda lake: ("correct", DATASET, lake.folder / "right.jsonl", "--date", SEALED),
+              range(600, 650), removes=range(0, 200)),
+    Situation("switch back to two files", lambda lake: ("switch", DATASET, "--date", OPEN_DAY, "--revision", "0"),
+              range(200, 400), correct_open_day, range(600, 650),
+              collections.Counter([*range(0, 200), *range(600, 650)])),
+    Situation("switch a sealed date back", lambda lake: ("switch", DATASET, "--date", SEALED, "--revision", "0"),
+              range(0, 200), correct_sealed, range(600, 650), collections.Counter(range(200, 400)) +
+              collections.Counter(range(600, 650))),
     Situation("repair", lambda lake: ("audit", "--repair"), prepare=die_in_the_stage),
 ]
 
@@ -212,20 +235,26 @@ def attack(base: Lake, point: str, situation: Situation) -> bool:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()
             raise Failure(f"ended with {done.returncode} without reaching the point: {said}")
         return False
-    added = collections.Counter(situation.adds)
-    committed = ACKNOWLEDGED + (added if lake.records() > before else collections.Counter())
+    start, added = situation.start, collections.Counter(situation.adds)
+    removed = collections.Counter(situation.removes)
+    whole = start - removed + added
+    committed = whole if lake.records() > before else start
     seen = lake.folder_keys()
-    if seen != ACKNOWLEDGED:
+    if seen != start:
         # Moved already, wholly or in part: only what the log has, and each once.
-        same("folder readers before any repair", seen & ACKNOWLEDGED, ACKNOWLEDGED)
-        same("folder readers before any repair, beyond the log", seen - committed, collections.Counter())
+        kept = start - removed
+        same("folder readers before any repair", seen & kept, kept)
+        same("folder readers before any repair, beyond the log", seen - (start | committed), collections.Counter())
+        if seen & removed and seen & added:
+            raise Failure("folder readers see rows of two revisions before any repair")
+        if not removed:
+            same("folder readers before any repair, of old rows", seen & start, start)
     same("sql before any repair", lake.copy("asked").sql_keys(), committed)
     repaired = lake.copy("repaired")
     repaired.call("audit", "--repair")
     check_sound(repaired, committed)
     again = lake.copy("again")
     again.ok(*situation.command(again))
-    whole = ACKNOWLEDGED + added
     same("folder readers after the command was called again", again.folder_keys(), whole)
     again.call("audit", "--repair")
     check_sound(again, whole)

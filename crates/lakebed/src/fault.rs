@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 24] = [
+pub const KILL_POINTS: [&str; 31] = [
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",

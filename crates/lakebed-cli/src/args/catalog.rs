@@ -48,6 +48,9 @@ pub(crate) struct PartitionsArgs {
     /// The dataset [default: all]
     #[arg(value_name = "DATASET")]
     pub(crate) dataset: Option<String>,
+    /// Show revisions that readers do not see, too, with the state of each
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::args::{
-    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, GlobalArgs, IngestArgs,
-    InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, RollbackArgs, SchemaCommand,
-    SealArgs, SourceCommand, SqlArgs, SwitchArgs,
+    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, GlobalArgs,
+    IngestArgs, InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, RollbackArgs,
+    SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.

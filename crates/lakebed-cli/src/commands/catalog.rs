@@ -131,21 +131,22 @@ struct PartitionsAnswer {
 pub(crate) async fn partitions(args: &PartitionsArgs, globals: &Globals<'_>) -> Result<Exit> {
     let dataset = args.dataset.as_deref().map(str::parse).transpose()?;
     let context = Context::open(globals).await?;
-    let rows = fresh_partitions(&context, dataset).await?;
+    let rows = fresh_partitions(&context, dataset, args.all).await?;
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&PartitionsAnswer {
             format: ANSWER_FORMAT,
             partitions: rows,
         })?,
-        TextFormat::Text => globals.printer.table(&partition_table(&rows))?,
+        TextFormat::Text => globals.printer.table(&partition_table(&rows, args.all))?,
     }
     Ok(Exit::Done)
 }
 
-/// The partitions that readers see, after the catalog has followed the logs.
+/// The partitions that readers see, or all of them, after the catalog has followed the logs.
 async fn fresh_partitions(
     context: &Context<'_>,
     dataset: Option<DatasetRef>,
+    all_states: bool,
 ) -> Result<Vec<PartitionRow>> {
     let catalog = context.catalog();
     match &dataset {
@@ -159,16 +160,18 @@ async fn fresh_partitions(
     }
     let filter = PartitionFilter {
         dataset,
+        all_states,
         ..PartitionFilter::default()
     };
     catalog.list_partitions(&filter).await
 }
 
-fn partition_table(rows: &[PartitionRow]) -> Table {
-    let mut table = Table::new([
-        "dataset",
-        "dt",
-        "#version",
+fn partition_table(rows: &[PartitionRow], all: bool) -> Table {
+    let mut head = vec!["dataset", "dt", "#version"];
+    if all {
+        head.extend(["#revision", "state"]);
+    }
+    head.extend([
         "#rows",
         "#files",
         "#bytes",
@@ -176,11 +179,17 @@ fn partition_table(rows: &[PartitionRow]) -> Table {
         "provenance",
         "updated",
     ]);
+    let mut table = Table::new(head);
     for row in rows {
-        table.row([
+        let mut cells = vec![
             row.dataset.to_string(),
             row.key.dt.to_string(),
             row.key.schema_version.to_string(),
+        ];
+        if all {
+            cells.extend([row.key.revision.to_string(), row.state.to_string()]);
+        }
+        cells.extend([
             grouped(row.row_count),
             row.file_count.to_string(),
             size(row.byte_size),
@@ -188,6 +197,7 @@ fn partition_table(rows: &[PartitionRow]) -> Table {
             row.provenance.clone(),
             row.updated_at.to_string(),
         ]);
+        table.row(cells);
     }
     table
 }

@@ -112,7 +112,10 @@ async fn show(
                 from: None,
                 log_position: None,
             };
-            (answer, format!("{dataset} {dt}: revision {revision} already"))
+            (
+                answer,
+                format!("{dataset} {dt}: revision {revision} already"),
+            )
         }
     };
     match printer.format() {

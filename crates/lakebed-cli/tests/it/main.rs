@@ -11,4 +11,5 @@ mod output;
 mod personal;
 mod project;
 mod real;
+mod revision;
 mod schema;

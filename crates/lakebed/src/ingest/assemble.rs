@@ -9,8 +9,8 @@ use crate::ingest::decode::DecodeStats;
 use crate::ingest::pipeline::InputResult;
 use crate::ingest::read::rules_hash;
 use crate::ingest::request::{
-    IngestOutcome, IngestReport, REPORT_FORMAT, ReplacedRevision, SkippedInput, StoredInput,
-    WrittenFile,
+    IngestOutcome, IngestReport, REPORT_FORMAT, ReplacedRevision, RevisionTarget, SkippedInput,
+    StoredInput, WrittenFile,
 };
 use crate::ingest::write::StagedFile;
 use crate::log::{DatasetState, Draft, LoggedRecord};
@@ -19,7 +19,7 @@ use crate::spec::{
     Action, DataFileSpec, FieldSpec, FileFormat, InputSpec, Operation, Provenance, RejectsFileSpec,
     Requirement,
 };
-use crate::store::{MoveOutcome, StorePath, partition_dir, rejects_dir};
+use crate::store::{MoveOutcome, StorePath, partition_dir, rejects_dir, superseded_dir};
 use crate::time::{BusinessDate, time_zone};
 
 /// Staged files with their final names.
@@ -278,7 +278,14 @@ impl Call<'_> {
         provenance: Provenance,
     ) -> Produced {
         let replaced = attempt.replaced;
-        let folder = partition_dir(&self.request.dataset, &attempt.key);
+        let folder = match self.request.revision {
+            RevisionTarget::Join | RevisionTarget::Replace => {
+                partition_dir(&self.request.dataset, &attempt.key)
+            }
+            RevisionTarget::Keep => {
+                superseded_dir(&self.request.dataset, logged.record.number, &attempt.key)
+            }
+        };
         let rejects = rejects_dir(&self.request.dataset, self.request.dt);
         let inputs = attempt.planned.iter().zip(&attempt.staged.inputs);
         Produced {

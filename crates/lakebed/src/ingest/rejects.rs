@@ -1,6 +1,6 @@
 //! Kept rejects: reading them, and trying them again under the present schema version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,9 @@ pub async fn for_each_reject(
     let Some(date) = state.dates().get(&dt) else {
         return Ok(());
     };
-    for rejects in &date.rejects {
+    // Of a revision that readers do not see, the rejects are no matter of the date.
+    let seen: BTreeSet<u64> = state.visible_inputs(dt).map(|(_, i)| i.number).collect();
+    for rejects in date.rejects.iter().filter(|r| seen.contains(&r.number)) {
         let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
         for (n, record) in parse_lines(&path, &bytes)?.into_iter().enumerate() {
             let record = record.map_err(|e| e.with("line", n + 1))?;

@@ -1,0 +1,175 @@
+//! Corrections, switches and rollbacks through the command line.
+
+use crate::lake::TestLake;
+
+const V1: &str = "\n[[field]]\nid = 1\nname = \"k\"\ntype = \"int\"\nrequired = true\n\n[[field]]\nid = 2\nname = \"价格\"\ntype = \"decimal(12,2)\"\n";
+const V2: &str = "base = 1\n\n[[field]]\nid = 1\nname = \"k\"\ntype = \"int\"\nrequired = true\n\n[[field]]\nid = 2\nname = \"价格\"\ntype = \"decimal(12,2)\"\n\n[[field]]\nid = 3\nname = \"city\"\ntype = \"string\"\n";
+const DAY: &str = "2026-11-29";
+
+fn lake() -> TestLake {
+    let lake = TestLake::new().dataset("clean/a", V1);
+    lake.file(
+        "a.jsonl",
+        "{\"k\": 1, \"价格\": \"10.50\"}\n{\"k\": 2, \"价格\": \"20\"}\n",
+    );
+    lake.file("right.jsonl", "{\"k\": 1, \"价格\": \"11.50\"}\n");
+    lake.file("late.jsonl", "{\"k\": 3}\n");
+    lake.file(
+        "city.jsonl",
+        "{\"k\": 1, \"价格\": \"11.50\", \"city\": \"臺北\"}\n{\"k\": 7}\n",
+    );
+    lake.ingest("clean/a", &["a.jsonl", "--date", DAY]).ok();
+    lake
+}
+
+fn correct(lake: &TestLake, args: &[&str]) -> crate::lake::Run {
+    let mut all = vec!["correct", "clean/a"];
+    all.extend(args);
+    all.extend(["--date", DAY, "--format", "json"]);
+    lake.run(&all)
+}
+
+fn switch(lake: &TestLake, args: &[&str]) -> crate::lake::Run {
+    let mut all = vec![args[0], "clean/a", "--date", DAY, "--format", "json"];
+    all.extend(&args[1..]);
+    lake.run(&all)
+}
+
+fn sum(lake: &TestLake) -> String {
+    lake.sql_one("SELECT sum(\"价格\") AS total FROM clean.a")
+}
+
+#[test]
+fn a_correction_is_told_and_taken_back() {
+    let lake = lake();
+    let report = correct(&lake, &["right.jsonl", "--note", "price of 1 was wrong"])
+        .ok()
+        .json();
+    assert_eq!(report["outcome"], "committed");
+    assert_eq!(report["revision"], 1);
+    assert_eq!(report["replaced"]["revision"], 0);
+    assert_eq!(report["replaced"]["rows"], 2);
+    assert_eq!(report["replaced"]["inputs"][0], "a.jsonl");
+    assert_eq!(sum(&lake), "11.5");
+    let back = switch(&lake, &["rollback"]).ok().json();
+    assert_eq!(
+        (&back["outcome"], &back["revision"], &back["from"]),
+        (&"done".into(), &0.into(), &1.into())
+    );
+    assert_eq!(sum(&lake), "30.5");
+    switch(&lake, &["rollback"])
+        .code(1)
+        .says(&["replaced nothing"]);
+    let again = switch(&lake, &["switch", "--revision", "0"]).ok().json();
+    assert_eq!(again["outcome"], "already_so");
+    let text = lake
+        .run(&["correct", "clean/a", "late.jsonl", "--date", DAY])
+        .ok();
+    insta::assert_snapshot!("correct_text", text.snapshot());
+    let text = lake.run(&["partitions", "clean/a", "--all"]).ok();
+    insta::assert_snapshot!("partitions_all", text.snapshot());
+    let log = lake
+        .run(&["log", "clean/a", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(log["commits"][1]["operation"], "correct");
+    assert_eq!(log["commits"][1]["by"]["note"], "price of 1 was wrong");
+    lake.assert_clean();
+}
+
+/// A newer schema version and new data alone are one thing: the whole date is replaced.
+#[test]
+fn a_correction_may_bring_a_newer_schema_version() {
+    let lake = lake();
+    lake.schema("clean/a", 2, V2);
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    lake.ingest("clean/a", &["late.jsonl", "--date", DAY]).ok();
+    let report = correct(&lake, &["city.jsonl"]).ok().json();
+    assert_eq!(report["schema_version"], 2);
+    assert_eq!(
+        report["replaced"]["schema_versions"],
+        serde_json::json!([1, 2])
+    );
+    assert_eq!(
+        lake.sql_one("SELECT count(*) AS n FROM clean.a WHERE schema_version = 1"),
+        "0"
+    );
+    assert_eq!(lake.data_files().len(), 1, "{:?}", lake.data_files());
+    // The same bytes under another version were refused before; a correction takes them.
+    let old = correct(&lake, &["a.jsonl", "--schema-version", "1"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&old["revision"], &old["schema_version"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(sum(&lake), "30.5");
+    switch(&lake, &["rollback"]).ok();
+    assert_eq!(lake.sql_one("SELECT max(city) AS c FROM clean.a"), "臺北");
+    switch(&lake, &["switch", "--revision", "0"]).ok();
+    assert_eq!(lake.sql_one("SELECT count(*) AS n FROM clean.a"), "3");
+    lake.assert_clean();
+}
+
+#[test]
+fn a_correction_that_does_not_fit_changes_nothing() {
+    let lake = lake();
+    lake.file("bad.jsonl", "{\"k\": \"one\"}\n");
+    let before = lake.files();
+    correct(&lake, &["bad.jsonl"]).code(1);
+    correct(&lake, &["absent.jsonl"]).code(2);
+    assert_eq!(before, lake.files());
+    lake.run(&["correct", "clean/a", "right.jsonl", "--date", "2026-11-01"])
+        .code(1)
+        .says(&["nothing of 2026-11-01", "lakebed ingest"]);
+    lake.run(&[
+        "correct",
+        "clean/a",
+        "right.jsonl",
+        "--date",
+        DAY,
+        "--keep",
+        "--complete",
+    ])
+    .code(2);
+    // An empty date is an answer, where it is meant.
+    lake.file("empty.jsonl", "");
+    correct(&lake, &["empty.jsonl"]).code(4);
+    let report = correct(&lake, &["empty.jsonl", "--allow-empty"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&report["rows"], &report["revision"]),
+        (&0.into(), &1.into())
+    );
+    assert_eq!(lake.sql_one("SELECT count(*) AS n FROM clean.a"), "0");
+    lake.assert_clean();
+}
+
+#[test]
+fn rows_added_since_are_named_before_they_are_hidden() {
+    let lake = lake();
+    correct(&lake, &["right.jsonl"]).ok();
+    lake.ingest("clean/a", &["late.jsonl", "--date", DAY]).ok();
+    switch(&lake, &["rollback"])
+        .code(1)
+        .says(&["late.jsonl", "--drop-late"]);
+    assert_eq!(lake.sql_one("SELECT count(*) AS n FROM clean.a"), "2");
+    switch(&lake, &["rollback", "--drop-late"]).ok();
+    assert_eq!(sum(&lake), "30.5");
+    lake.assert_clean();
+}
+
+/// Rejects of a replaced revision are no longer a matter of the date.
+#[test]
+fn rejects_follow_the_revision_that_readers_see() {
+    let lake = lake();
+    lake.file("half.jsonl", "{\"k\": 4}\n{\"k\": \"four\"}\n");
+    correct(&lake, &["half.jsonl", "--on-mismatch", "quarantine"]).ok();
+    assert_eq!(lake.rejects("clean/a", DAY).len(), 1);
+    correct(&lake, &["right.jsonl"]).ok();
+    assert_eq!(lake.rejects("clean/a", DAY).len(), 0);
+    switch(&lake, &["rollback"]).ok();
+    assert_eq!(lake.rejects("clean/a", DAY).len(), 1);
+    lake.assert_clean();
+}
