@@ -193,7 +193,9 @@ impl Sums {
                 Action::AddInput { partition, .. }
                 | Action::RemoveFile { partition, .. }
                 | Action::SetState { partition, .. } => sums.see(partition.dt),
-                Action::Complete { dt } | Action::Open { dt } => sums.see(*dt),
+                Action::RetryRejects { dt, .. } | Action::Complete { dt } | Action::Open { dt } => {
+                    sums.see(*dt)
+                }
                 Action::Abandon { .. } | Action::EraseInput { .. } => {}
             }
         }

@@ -164,17 +164,132 @@ fn rejects_are_kept_shown_and_tried_again() {
         &format!("base = 1\n{FIELDS}\n[[field]]\nid = 3\nname = \"new\"\ntype = \"int\"\n"),
     );
     lake.run(&["schema", "publish", "clean/a", "2"]).ok();
-    let again = ingest(
-        &lake,
-        &["--rejects-of", commit, "--on-mismatch", "quarantine"],
-    )
-    .ok()
-    .json();
-    assert_eq!(again["calls"][0]["rows"], 1, "{again}");
+    let strict = ingest(&lake, &["--rejects-of", commit]).code(1);
+    let details = strict.error()["details"][0].to_string();
+    assert!(details.contains("first at bad.jsonl line 2"), "{strict}");
+    let args = ["--rejects-of", commit, "--on-mismatch", "quarantine"];
+    let again = ingest(&lake, &args)
+        .ok()
+        .says(&["first at bad.jsonl line 2"]);
+    assert_eq!(again.json()["calls"][0]["rows"], 1, "{again}");
+    assert!(!again.stderr.contains("rejects-of-"), "{again}");
     assert_eq!(
         lake.sql_one("SELECT count(*) AS n FROM clean.a WHERE new = 1"),
         "1"
     );
+
+    // What was stored is no reject any more; what was refused again is one of the new commit.
+    let left = lake.rejects("clean/a", "2026-11-30");
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(
+        (&left[0]["file"], &left[0]["line"]),
+        (&"bad.jsonl".into(), &2.into())
+    );
+    let second = &again.json()["calls"][0]["commit"];
+    assert_eq!(&left[0]["commit"], second);
+
+    let before = lake.files();
+    let third = ingest(&lake, &args).ok();
+    assert_eq!(
+        third.json()["calls"][0]["outcome"],
+        "already_there",
+        "{third}"
+    );
+    assert_eq!(third.json()["calls"][0]["skipped"][0]["stored_by"], 2);
+    third.says(&["--rejects-of", second.as_str().unwrap()]);
+    assert_eq!(before, lake.files());
+    lake.assert_clean();
+}
+
+/// Attacks REJ-2: when all records of an input are refused, its rejects are the input's own bytes.
+#[test]
+fn rejects_of_a_wholly_refused_input_are_tried_again_and_again() {
+    let lake = lake();
+    lake.file(
+        "all.jsonl",
+        "{\"k\": 1, \"new\": 1}\n{\"k\": 2, \"new\": 2}\n",
+    );
+    let quarantine = ["--on-mismatch", "quarantine"];
+    let first = ingest(&lake, &["all.jsonl", quarantine[0], quarantine[1]]).ok();
+    let commit = first.json()["commit"].as_str().unwrap().to_owned();
+    let retry = |commit: &str| {
+        ingest(
+            &lake,
+            &["--rejects-of", commit, quarantine[0], quarantine[1]],
+        )
+        .ok()
+        .json()
+    };
+    let second = retry(&commit);
+    assert_eq!(second["calls"][0]["rejected"], 2, "{second}");
+    lake.schema(
+        "clean/a",
+        2,
+        &format!("base = 1\n{FIELDS}\n[[field]]\nid = 3\nname = \"new\"\ntype = \"int\"\n"),
+    );
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    let third = retry(second["calls"][0]["commit"].as_str().unwrap());
+    assert_eq!(third["calls"][0]["rows"], 2, "{third}");
+    assert_eq!(count(&lake), "2");
+    assert!(lake.rejects("clean/a", "2026-11-30").is_empty());
+    assert_eq!(retry(&commit)["calls"][0]["outcome"], "already_there");
+    lake.assert_clean();
+}
+
+#[test]
+fn rejects_of_every_form_are_tried_again_in_one_commit() {
+    let lake = TestLake::new().dataset(
+        "clean/a",
+        &format!("\n[input]\nrecords = \"/data\"\n{FIELDS}"),
+    );
+    lake.file("a.json", "{\"data\": [\n{\"k\": 1},\n{\"k\": \"x\"}]}");
+    lake.file("b.tsv", "k\tt\nx\t1,2\n2\ta\nragged\n");
+    lake.file("c.csv", "t;k\n\"a\nb\";y\n\"c\";z\n");
+    let quarantine = ["--on-mismatch", "quarantine"];
+    let all = |files: &[&str]| -> Vec<String> {
+        let run = ingest(&lake, &[files, &quarantine].concat()).ok();
+        let rejects = lake.rejects("clean/a", "2026-11-30");
+        assert!(run.stderr.contains("into quarantine"), "{run}");
+        rejects
+            .iter()
+            .map(|r| format!("{} {} {}", r["file"], r["line"], r["reason"]))
+            .collect()
+    };
+    all(&["a.json", "b.tsv"]);
+    let first = lake.rejects("clean/a", "2026-11-30");
+    let commit = first[0]["commit"].as_str().unwrap().to_owned();
+    let told = all(&["c.csv", "--delimiter", ";"]);
+    let other = lake.rejects("clean/a", "2026-11-30")[3]["commit"].clone();
+    let expected = [
+        "\"a.json\" 3 \"`x` is not an int\"",
+        "\"b.tsv\" 2 \"`x` is not an int\"",
+        "\"b.tsv\" 4 ",
+        "\"c.csv\" 2 \"`y` is not an int\"",
+        "\"c.csv\" 4 \"`z` is not an int\"",
+    ];
+    for (line, start) in told.iter().zip(expected) {
+        assert!(line.starts_with(start), "{told:#?}");
+    }
+    assert_eq!(told.len(), expected.len());
+
+    // The same faults at the same places, whatever form, delimiter and line breaks there were.
+    all(&["--rejects-of", &commit]);
+    let mut again = all(&["--rejects-of", other.as_str().unwrap()]);
+    let mut told = told;
+    told.sort();
+    again.sort();
+    assert_eq!(again, told);
+    let log = lake
+        .run(&["log", "clean/a", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(
+        log["commits"].as_array().unwrap().len(),
+        4,
+        "one commit a retry"
+    );
+    assert_eq!(log["commits"][2]["min_reader"], 2);
+    assert_eq!(log["commits"][1]["min_reader"], 1);
     lake.assert_clean();
 }
 

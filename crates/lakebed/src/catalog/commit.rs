@@ -12,7 +12,10 @@ fn date_of(action: &Action) -> Option<BusinessDate> {
         | Action::RemoveFile { partition, .. }
         | Action::AddInput { partition, .. }
         | Action::SetState { partition, .. } => Some(partition.dt),
-        Action::AddRejects { dt, .. } | Action::Complete { dt } | Action::Open { dt } => Some(*dt),
+        Action::AddRejects { dt, .. }
+        | Action::RetryRejects { dt, .. }
+        | Action::Complete { dt }
+        | Action::Open { dt } => Some(*dt),
         Action::Abandon { .. } | Action::EraseInput { .. } => None,
     }
 }
@@ -33,6 +36,7 @@ impl CommitRow {
                 }
                 Action::RemoveFile { .. }
                 | Action::AddInput { .. }
+                | Action::RetryRejects { .. }
                 | Action::SetState { .. }
                 | Action::Complete { .. }
                 | Action::Open { .. }

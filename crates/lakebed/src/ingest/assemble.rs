@@ -7,7 +7,6 @@ use crate::ingest::call::{Attempt, Call, Planned};
 use crate::ingest::convert::PresenceCounts;
 use crate::ingest::decode::DecodeStats;
 use crate::ingest::pipeline::InputResult;
-use crate::ingest::read::rules_hash;
 use crate::ingest::request::{
     IngestOutcome, IngestReport, REPORT_FORMAT, SkippedInput, StoredInput, WrittenFile,
 };
@@ -82,9 +81,14 @@ impl Call<'_> {
     pub(super) async fn name_files(&self, attempt: &Attempt) -> Result<NamedFiles> {
         let staged = &attempt.staged;
         let mut identity = blake3::Hasher::new();
-        for result in &staged.inputs {
+        for (input, result) in attempt.planned.iter().zip(&staged.inputs) {
             identity.update(result.facts.content.as_str().as_bytes());
-            identity.update(rules_hash(&self.read_spec, result.facts.form)?.as_bytes());
+            let rules = self.rules_of(&input.source, result.facts.form)?;
+            identity.update(rules.as_bytes());
+        }
+        if let Some(commit) = &self.request.rejects_of {
+            // All records of an input refused, and refused again: the same bytes, another observation.
+            identity.update(commit.as_str().as_bytes());
         }
         if let Some(batch) = &self.request.batch {
             identity.update(batch.as_str().as_bytes());
@@ -151,30 +155,9 @@ impl Call<'_> {
         let (dt, partition) = (request.dt, self.key());
         let mut draft = Draft::new(self.lake, Operation::Append, request.by.clone())?;
         draft.attempt = Some(attempt.id.clone());
-        draft.requires = vec![
-            Requirement::AttemptOpen {
-                attempt: attempt.id.clone(),
-            },
-            Requirement::SchemaPublished {
-                version: self.version,
-                hash: self.schema_hash.clone(),
-            },
-            Requirement::PartitionActive { partition },
-            if sealed {
-                Requirement::DateSealed { dt }
-            } else {
-                Requirement::DateOpen { dt }
-            },
-        ];
-        if let Some(batch) = &request.batch
-            && !state
-                .visible_inputs(dt)
-                .any(|(_, i)| i.spec.batch.as_ref() == Some(batch))
-        {
-            draft.requires.push(Requirement::BatchAbsent {
-                dt,
-                batch: batch.clone(),
-            });
+        draft.requires = self.requirements(state, attempt);
+        if let Some(commit) = request.rejects_of.clone() {
+            draft.actions.push(Action::RetryRejects { dt, commit });
         }
         if sealed {
             draft.actions.push(Action::Open { dt });
@@ -188,11 +171,16 @@ impl Call<'_> {
         }
         for (input, result) in attempt.planned.iter().zip(&attempt.staged.inputs) {
             let spec = self.input_spec(input, result)?;
-            draft.requires.push(Requirement::InputAbsent {
-                dt,
-                content: spec.content.clone(),
-                batch: spec.batch.clone(),
-            });
+            let met = state
+                .visible_inputs(dt)
+                .any(|(_, i)| i.spec.content == spec.content);
+            if request.rejects_of.is_none() || !met {
+                draft.requires.push(Requirement::InputAbsent {
+                    dt,
+                    content: spec.content.clone(),
+                    batch: spec.batch.clone(),
+                });
+            }
             draft.actions.push(Action::AddInput {
                 partition,
                 input: spec,
@@ -210,6 +198,43 @@ impl Call<'_> {
         Ok(draft)
     }
 
+    /// What must hold beside what the inputs ask for.
+    fn requirements(&self, state: &DatasetState, attempt: &Attempt) -> Vec<Requirement> {
+        let request = self.request;
+        let dt = request.dt;
+        let mut requires = vec![
+            Requirement::AttemptOpen {
+                attempt: attempt.id.clone(),
+            },
+            Requirement::SchemaPublished {
+                version: self.version,
+                hash: self.schema_hash.clone(),
+            },
+            Requirement::PartitionActive {
+                partition: self.key(),
+            },
+            if attempt.sealed {
+                Requirement::DateSealed { dt }
+            } else {
+                Requirement::DateOpen { dt }
+            },
+        ];
+        if let Some(commit) = request.rejects_of.clone() {
+            requires.push(Requirement::RejectsWaiting { dt, commit });
+        }
+        if let Some(batch) = &request.batch
+            && !state
+                .visible_inputs(dt)
+                .any(|(_, i)| i.spec.batch.as_ref() == Some(batch))
+        {
+            requires.push(Requirement::BatchAbsent {
+                dt,
+                batch: batch.clone(),
+            });
+        }
+        requires
+    }
+
     fn input_spec(&self, input: &Planned, result: &InputResult) -> Result<InputSpec> {
         Ok(InputSpec {
             content: result.facts.content.clone(),
@@ -217,7 +242,7 @@ impl Call<'_> {
             bytes: result.facts.bytes,
             rows: result.rows,
             rejected: result.rejected,
-            rules: rules_hash(&self.read_spec, result.facts.form)?,
+            rules: self.rules_of(&input.source, result.facts.form)?,
             batch: self.request.batch.clone(),
             load: self.request.load,
         })

@@ -13,6 +13,7 @@
 //! | erased | refused always |
 //! | on another date | new, with a warning |
 //! | its batch label with other content | refused |
+//! | only as an input without rows, and it is a retry of rejects | new |
 
 use std::fmt;
 
@@ -37,6 +38,9 @@ pub struct InputQuery<'a> {
     pub schema_version: u32,
     /// Whether the caller insists on data that was retired.
     pub restore: bool,
+    /// Whether it holds rejects that are tried again. When all records of an input were refused, its
+    /// rejects are the same bytes; an input that gave no row is then no reason to skip them.
+    pub is_retry: bool,
 }
 
 /// Why an input is refused.
@@ -159,7 +163,8 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     }
     let mut here = state
         .visible_inputs(query.dt)
-        .filter(|(_, i)| i.spec.content == *query.content);
+        .filter(|(_, i)| i.spec.content == *query.content)
+        .filter(|(_, i)| !query.is_retry || i.spec.rows > 0);
     if let Some((key, input)) = here.next() {
         if query.batch.is_some() && label_known.is_none() {
             return InputAnswer::Repeat {

@@ -2,6 +2,7 @@
 //!
 //! LOG-4: a record whose actions contradict the fold before it (a file added twice, an illegal move
 //! of a partition's state) stops the fold: such a log was not written by commits.
+//! REJ-2: the rejects of a commit are tried again by one record at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -49,6 +50,8 @@ pub struct RejectsState {
     pub number: u64,
     /// That record's commit.
     pub commit: CommitId,
+    /// The record that tried them again; `None` = they wait. What was no record waits for ever.
+    pub retried_by: Option<u64>,
 }
 
 /// A partition.
@@ -214,6 +217,13 @@ impl DatasetState {
         self.commits.get(commit).copied()
     }
 
+    /// The rejects of the date that the commit kept.
+    #[must_use]
+    pub fn find_rejects(&self, dt: BusinessDate, commit: &CommitId) -> Option<&RejectsState> {
+        let date = self.dates.get(&dt)?;
+        date.rejects.iter().find(|r| r.commit == *commit)
+    }
+
     /// Inputs of a date's visible partitions.
     pub fn visible_inputs(
         &self,
@@ -293,8 +303,12 @@ impl DatasetState {
                     attempt: record.attempt.clone(),
                     number: record.number,
                     commit: record.commit.clone(),
+                    retried_by: None,
                 };
                 self.dates.entry(*dt).or_default().rejects.push(state);
+            }
+            Action::RetryRejects { dt, commit } => {
+                self.retry_rejects(*dt, commit, record.number)?;
             }
             Action::SetState {
                 partition,
@@ -312,6 +326,28 @@ impl DatasetState {
                 self.erased.insert(content.clone());
             }
         }
+        Ok(())
+    }
+
+    fn retry_rejects(
+        &mut self,
+        dt: BusinessDate,
+        commit: &CommitId,
+        number: u64,
+    ) -> Result<(), String> {
+        let kept = self.dates.get_mut(&dt).map(|d| &mut d.rejects);
+        let kept = kept.and_then(|all| all.iter_mut().find(|r| r.commit == *commit));
+        let Some(rejects) = kept else {
+            return Err(format!(
+                "rejects of commit `{commit}` are tried again, which kept none of {dt}"
+            ));
+        };
+        if let Some(earlier) = rejects.retried_by {
+            return Err(format!(
+                "rejects of commit `{commit}` are tried again, which record {earlier} did"
+            ));
+        }
+        rejects.retried_by = Some(number);
         Ok(())
     }
 
@@ -373,6 +409,12 @@ impl DatasetState {
             Requirement::DateSealed { dt } => {
                 (!self.is_sealed(*dt)).then(|| format!("{dt} of `{}` is not sealed", self.dataset))
             }
+            Requirement::RejectsWaiting { dt, commit } => match self.find_rejects(*dt, commit) {
+                None => Some(format!("commit `{commit}` kept no rejects of {dt}")),
+                Some(kept) => kept.retried_by.map(|n| {
+                    format!("rejects of commit `{commit}` were tried again by record {n}")
+                }),
+            },
             Requirement::SchemaPublished { .. } => None,
         };
         match reason {
