@@ -141,3 +141,20 @@ fn an_empty_lake_answers_everything() {
         lake.run(&args).ok();
     }
 }
+
+#[test]
+fn a_misspelt_variable_is_refused_by_every_command() {
+    let lake = TestLake::new();
+    let name = concat!("LAKEBED_", "INGEST_ON_MISSMATCH");
+    for args in [
+        &["config", "show"][..],
+        &["audit"],
+        &["schema", "check"],
+        &["init", "other"],
+    ] {
+        let run = lake.call(args).env(name, "quarantine").run().code(2);
+        run.says(&[name, "did you mean `LAKEBED_INGEST_ON_MISMATCH`?"]);
+    }
+    assert!(!lake.root().join("inbox/other").exists());
+    lake.call(&["config", "show"]).env(name, "").run().ok();
+}
