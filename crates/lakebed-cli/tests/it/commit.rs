@@ -370,13 +370,68 @@ fn an_attempt_is_abandoned_once_and_a_committed_one_never() {
     lake.run(&["abandon", "clean/a", attempt])
         .code(1)
         .says(&["has committed"]);
-    lake.run(&["abandon", "clean/a", "never-seen"]).ok();
+    for text in [
+        "never-seen",
+        "",
+        "0006",
+        "../../../etc",
+        "0006618222E13F0C8C7BBCE0DB055409",
+    ] {
+        lake.run(&["abandon", "clean/a", text])
+            .code(2)
+            .says(&["is not an attempt id", "lakebed audit"]);
+    }
+    let unseen = "000661820000000000000000deadbeef";
+    lake.run(&["abandon", "clean/a", unseen])
+        .code(2)
+        .says(&["was never seen", "--unseen"]);
+    let log = || {
+        lake.run(&["log", "clean/a", "--format", "json"])
+            .ok()
+            .json()
+    };
+    assert_eq!(
+        log()["commits"].as_array().unwrap().len(),
+        1,
+        "nothing was put"
+    );
+    lake.run(&["abandon", "clean/a", unseen, "--unseen"]).ok();
+    ingest(&lake, &["b.jsonl"]).ok();
     let again = lake
-        .run(&["abandon", "clean/a", "never-seen", "--format", "json"])
+        .run(&["abandon", "clean/a", unseen, "--format", "json"])
         .ok()
         .json();
     assert_eq!(again["outcome"], "already_so");
+    assert_eq!(
+        again["log_position"], 2,
+        "the record that abandoned it, not the last one"
+    );
     lake.assert_clean();
+}
+
+#[test]
+fn a_staged_attempt_is_abandoned_under_its_own_dataset() {
+    let lake = lake().dataset("clean/b", &FIELDS.replace("\"k\"", "\"kk\""));
+    let args = ["ingest", "clean/a", "a.jsonl", "--date", "2026-11-30"];
+    let dead = lake
+        .call(&args)
+        .env("LAKEBED_KILL_POINT", "ingest.before_commit");
+    dead.run().killed();
+    let found = lake.run(&["audit", "--format", "json"]).code(1).json();
+    let subject = found["findings"][0]["subject"].as_str().unwrap();
+    let attempt = subject.strip_prefix("attempt ").unwrap();
+    lake.run(&["abandon", "clean/b", attempt, "--unseen"])
+        .code(2)
+        .says(&[
+            "is staged for `clean/a`",
+            &format!("lakebed abandon clean/a {attempt}"),
+        ]);
+    lake.run(&["abandon", "clean/a", attempt])
+        .ok()
+        .says(&["deleted 1 staged file"]);
+    lake.assert_clean();
+    ingest(&lake, &["a.jsonl"]).ok();
+    assert_eq!(count(&lake), "2");
 }
 
 #[test]

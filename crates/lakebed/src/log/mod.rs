@@ -11,8 +11,9 @@
 //! ```
 //!
 //! `state` is the fold, `commit` the one way a record is put, `replay` what happens to an input that
-//! was seen before.
+//! was seen before, `attempts` what is known of a try and how it is given up.
 
+mod attempts;
 mod commit;
 mod complete;
 mod moves;
@@ -23,6 +24,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use attempts::{AttemptTrace, give_up, staged_dataset, trace_attempt};
 pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{
     SealOutcome, abandon, expected_success, reopen, seal, withdraw_success, write_success,

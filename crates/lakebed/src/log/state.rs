@@ -110,7 +110,7 @@ pub struct DatasetState {
     dates: BTreeMap<BusinessDate, DateState>,
     commits: BTreeMap<CommitId, u64>,
     attempts: BTreeMap<AttemptId, u64>,
-    abandoned: BTreeSet<AttemptId>,
+    abandoned: BTreeMap<AttemptId, u64>,
     erased: BTreeSet<ContentHash>,
 }
 
@@ -126,7 +126,7 @@ impl DatasetState {
             dates: BTreeMap::new(),
             commits: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            abandoned: BTreeSet::new(),
+            abandoned: BTreeMap::new(),
             erased: BTreeSet::new(),
         }
     }
@@ -202,7 +202,13 @@ impl DatasetState {
     /// Whether the attempt was abandoned.
     #[must_use]
     pub fn is_abandoned(&self, attempt: &AttemptId) -> bool {
-        self.abandoned.contains(attempt)
+        self.abandoned.contains_key(attempt)
+    }
+
+    /// The record that abandoned the attempt; `None` = it was not.
+    #[must_use]
+    pub fn abandoned_by(&self, attempt: &AttemptId) -> Option<u64> {
+        self.abandoned.get(attempt).copied()
     }
 
     /// Whether the input was erased for ever.
@@ -320,7 +326,9 @@ impl DatasetState {
             }
             Action::Open { dt } => self.dates.entry(*dt).or_default().sealed = None,
             Action::Abandon { attempt } => {
-                self.abandoned.insert(attempt.clone());
+                self.abandoned
+                    .entry(attempt.clone())
+                    .or_insert(record.number);
             }
             Action::EraseInput { content } => {
                 self.erased.insert(content.clone());
@@ -384,7 +392,7 @@ impl DatasetState {
         let reason = match requirement {
             Requirement::AttemptOpen { attempt } => self
                 .abandoned
-                .contains(attempt)
+                .contains_key(attempt)
                 .then(|| format!("attempt `{attempt}` was abandoned")),
             Requirement::InputAbsent { dt, content, batch } => {
                 self.find_input(*dt, content, batch.as_ref())

@@ -7,12 +7,11 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use crate::error::Result;
 use crate::govern::audit::collect::{DatasetView, View};
 use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, FileState, expected_success};
+use crate::log::{DatasetState, FileState, expected_success, staged_dataset};
 use crate::name::{ContentHash, DatasetRef};
 use crate::spec::{FileFormat, PartitionKey, SuccessSpec};
 use crate::store::{
-    Lake, SUCCESS_NAME, StorePath, data_file_path, partition_of, rejects_dir, stage_dir,
-    success_path,
+    Lake, SUCCESS_NAME, StorePath, data_file_path, rejects_dir, stage_dir, success_path,
 };
 use crate::time::BusinessDate;
 
@@ -381,7 +380,7 @@ fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>
 
 fn check_stage(view: &View, report: &mut AuditReport) {
     for (attempt, files) in &view.attempts {
-        let dataset = files.iter().find_map(|f| staged_dataset(f.path.as_str()));
+        let dataset = files.iter().find_map(|f| staged_dataset(&f.path));
         let state = dataset
             .as_ref()
             .and_then(|d| view.datasets.get(d))
@@ -428,17 +427,6 @@ fn check_stage(view: &View, report: &mut AuditReport) {
             repair,
         });
     }
-}
-
-/// The dataset that a staged file is for: its final path follows the attempt.
-fn staged_dataset(path: &str) -> Option<DatasetRef> {
-    let rest = path.splitn(4, '/').nth(3)?;
-    let rest = StorePath::new(rest).ok()?;
-    if let Some(below) = rest.as_str().strip_prefix("_lake/rejects/") {
-        let mut parts = below.split('/');
-        return format!("{}/{}", parts.next()?, parts.next()?).parse().ok();
-    }
-    partition_of(&rest).map(|(dataset, _, _)| dataset)
 }
 
 fn advise(state: &DatasetState, notes: &mut Notes<'_>) {
