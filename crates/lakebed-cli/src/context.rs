@@ -99,6 +99,23 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// As [`Context::open`], for whoever makes the catalog anew: a damaged file is set aside first,
+    /// and its new path is the second part of the answer.
+    pub(crate) async fn open_for_rebuild(globals: &Globals<'a>) -> Result<(Self, Option<PathBuf>)> {
+        let project = globals.find_project()?;
+        let settings = Settings::load(&project, &globals.layers())?;
+        let lake = open_lake(&settings).await?;
+        let (catalog, kept) = SqliteCatalog::open_for_rebuild(&settings.catalog.value).await?;
+        let context = Self {
+            printer: globals.printer,
+            project,
+            settings,
+            lake,
+            catalog: Arc::new(catalog),
+        };
+        Ok((context, kept))
+    }
+
     /// Output.
     pub(crate) fn printer(&self) -> &'a Printer {
         self.printer

@@ -11,7 +11,7 @@ pub(crate) enum CatalogCommand {
     Status(CatalogStatusArgs),
     /// Apply what the logs hold beyond the catalog
     Sync(CatalogSyncArgs),
-    /// Make the catalog anew from the lake alone
+    /// Make the catalog anew from the lake alone; a damaged file is kept as `catalog.db.damaged-N`
     Rebuild(CatalogRebuildArgs),
 }
 

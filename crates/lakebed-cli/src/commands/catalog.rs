@@ -80,29 +80,49 @@ fn state_text(state: &SyncState) -> String {
 }
 
 #[derive(Serialize)]
-struct SyncAnswer {
+struct SyncAnswer<'a> {
     format: u32,
+    /// Of a rebuild: where a damaged catalog file was set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged_file: Option<&'a str>,
     datasets: Vec<SyncReport>,
 }
 
 /// `lakebed catalog sync`
 pub(crate) async fn sync(globals: &Globals<'_>) -> Result<Exit> {
     let context = Context::open(globals).await?;
-    tell(globals, context.follow_all().await?)
+    tell(globals, context.follow_all().await?, None)
 }
 
 /// `lakebed catalog rebuild`
 pub(crate) async fn rebuild(args: &CatalogRebuildArgs, globals: &Globals<'_>) -> Result<Exit> {
-    let context = Context::open(globals).await?;
+    let (context, kept) = Context::open_for_rebuild(globals).await?;
+    let kept = kept.map(|path| path.display().to_string());
+    if let Some(path) = &kept {
+        globals.printer.warn(format!(
+            "the catalog file was damaged; it is kept as {path}"
+        ));
+    }
     let reports = catalog::rebuild(context.lake(), &*context.catalog(), args.full).await?;
     context.put_sources().await?;
-    tell(globals, reports)
+    let exit = tell(globals, reports, kept.as_deref())?;
+    if kept.is_some() {
+        globals
+            .printer
+            .hint("nobody needs the damaged file any more: delete it once you have looked at it");
+    }
+    Ok(exit)
 }
 
-fn tell(globals: &Globals<'_>, reports: Vec<SyncReport>) -> Result<Exit> {
+fn tell(
+    globals: &Globals<'_>,
+    reports: Vec<SyncReport>,
+    damaged_file: Option<&str>,
+) -> Result<Exit> {
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&SyncAnswer {
             format: ANSWER_FORMAT,
+            damaged_file,
             datasets: reports,
         })?,
         TextFormat::Text => {

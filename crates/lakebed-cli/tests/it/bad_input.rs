@@ -169,3 +169,49 @@ fn a_lake_that_cannot_be_written_is_unavailable() {
         assert!(lake.data_files().is_empty());
     }
 }
+
+#[test]
+fn a_damaged_catalog_is_set_aside_by_a_rebuild() {
+    let lake = lake();
+    lake.ingest("clean/a", &["a.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let catalog = lake.project().join("catalog.db");
+    let sound = fs::read(&catalog).unwrap();
+    let cases = [
+        b"not a database, whatever its name says".to_vec(),
+        sound[..sound.len() / 2].to_vec(),
+    ];
+    for (n, bytes) in cases.into_iter().enumerate() {
+        for end in ["-wal", "-shm"] {
+            drop(fs::remove_file(
+                lake.project().join(format!("catalog.db{end}")),
+            ));
+        }
+        fs::write(&catalog, &bytes).unwrap();
+        for args in [
+            &["ingest", "clean/a", "b.jsonl", "--date", "2026-11-30"][..],
+            &["sql", "SELECT k FROM clean.a"],
+            &["audit"],
+            &["catalog", "status"],
+            &["catalog", "sync"],
+        ] {
+            lake.run(args).code(4).says(&["lakebed catalog rebuild"]);
+        }
+        let kept = format!("catalog.db.damaged-{}", n + 1);
+        let rebuilt = lake.run(&["catalog", "rebuild", "--format", "json"]).ok();
+        let told = rebuilt.json()["damaged_file"].as_str().unwrap().to_owned();
+        assert!(told.ends_with(&kept), "{rebuilt}");
+        rebuilt.says(&["damaged", &kept]);
+        assert_eq!(
+            fs::read(lake.project().join(&kept)).unwrap().len(),
+            bytes.len()
+        );
+        assert_eq!(lake.sql_one("SELECT count(*) AS n FROM clean.a"), "1");
+        lake.assert_clean();
+    }
+    let again = lake
+        .run(&["catalog", "rebuild", "--format", "json"])
+        .ok()
+        .json();
+    assert!(again["damaged_file"].is_null(), "{again}");
+}
