@@ -29,7 +29,7 @@ pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{
     SealOutcome, abandon, expected_success, reopen, seal, withdraw_success, write_success,
 };
-pub use moves::{finish_moves, staged_attempts};
+pub use moves::{final_paths, finish_moves, staged_attempts};
 pub use read::{LoggedRecord, list_datasets, read_after, read_record};
 pub use replay::{InputAnswer, InputQuery, Refusal, answer};
 pub use state::{DatasetState, DateState, FileState, InputState, Partition, RejectsState, Unmet};

@@ -67,7 +67,8 @@ pub async fn finish_moves(lake: &Lake, state: &DatasetState) -> Result<usize> {
 }
 
 /// Where the files of an attempt belong, by its record.
-fn final_paths(state: &DatasetState, attempt: &AttemptId, number: u64) -> BTreeSet<StorePath> {
+#[must_use]
+pub fn final_paths(state: &DatasetState, attempt: &AttemptId, number: u64) -> BTreeSet<StorePath> {
     let mut paths = BTreeSet::new();
     for (key, partition) in state.partitions().iter().filter(|(_, p)| p.is_visible()) {
         for file in partition

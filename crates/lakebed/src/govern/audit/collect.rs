@@ -29,7 +29,8 @@ pub(super) struct View {
     pub(super) attempts: BTreeMap<AttemptId, Vec<ListedFile>>,
     pub(super) temporary: Vec<ListedFile>,
     pub(super) rejects: BTreeMap<StorePath, u64>,
-    /// Files in layer folders that lie in no partition folder of a known dataset.
+    /// Files in layer folders that lie in no partition folder of a known dataset. What lies elsewhere
+    /// is the business of `strangers`.
     pub(super) strangers: Vec<ListedFile>,
 }
 
@@ -72,7 +73,7 @@ impl View {
                 }
             }
         }
-        let rejects = StorePath::new("_lake/rejects")?;
+        let rejects = StorePath::new(Layout::REJECTS)?;
         Ok(Self {
             datasets,
             attempts: staged_attempts(lake).await?,
