@@ -56,9 +56,13 @@ pub(crate) async fn status(globals: &Globals<'_>) -> Result<Exit> {
         }
     }
     if broken {
-        printer.hint("the log wins: `lakebed audit` says what is wrong, `lakebed catalog rebuild` makes the catalog anew from a sound lake");
+        printer.hint("the log wins: `lakebed audit` reads every record and says what is wrong, `--deep` every file, too");
+        printer.hint("`lakebed catalog rebuild` makes the catalog anew once the lake is sound");
     } else if !in_sync {
         printer.hint("`lakebed catalog sync` applies what waits; every query does so by itself");
+    }
+    if !broken {
+        printer.info("records that are applied were not read again: `lakebed audit` does that");
     }
     Ok(if unreadable {
         Exit::NotEvaluated
