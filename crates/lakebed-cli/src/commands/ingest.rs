@@ -160,7 +160,12 @@ async fn finish(
         printer.json(report)?;
     }
     if let Some(error) = report.refusal() {
-        return Err(with_offer(context, request, error).await);
+        // A file that was read by the wrong rules speaks for no version.
+        return Err(if report.hints.is_empty() {
+            with_offer(context, request, error).await
+        } else {
+            error
+        });
     }
     if printer.format() == TextFormat::Text {
         print_text(printer, report)?;

@@ -132,6 +132,26 @@ fn drift_is_refused_whole_and_the_next_version_is_offered() {
     ingest(&lake, &["bad.jsonl"]).code(1);
 }
 
+/// A file that is read by the wrong rules is no evidence of how the site has changed.
+#[test]
+fn a_wrong_delimiter_is_told_alone() {
+    let lake = lake();
+    lake.file("semicolons.csv", "k;t\n1;x\n2;y\n");
+    let refused = ingest(&lake, &["semicolons.csv"]).code(1);
+    let error = refused.error();
+    let hints = error["hints"].as_array().unwrap();
+    assert_eq!(hints.len(), 1, "{refused}");
+    assert!(
+        hints[0].as_str().unwrap().contains("--delimiter ';'"),
+        "{refused}"
+    );
+    assert!(error["context"]["proposed"].is_null(), "{refused}");
+    let schemas = lake.project().join("sources/a/schemas/a");
+    assert!(!schemas.join("v2.proposed.toml").exists());
+    ingest(&lake, &["semicolons.csv", "--delimiter", ";"]).ok();
+    assert_eq!(count(&lake), "2");
+}
+
 #[test]
 fn rejects_are_kept_shown_and_tried_again() {
     let lake = lake();
