@@ -100,8 +100,9 @@ fn a_schema_file_from_the_future_is_refused() {
     fs::write(&file, text.replacen("\"format\": 1", "\"format\": 99", 1)).unwrap();
     let run = lake
         .ingest("clean/a", &["a.jsonl", "--date", "2026-11-30"])
-        .code(1);
+        .code(4);
     run.says(&["newer Lakebed", "v1.json", "99"]);
+    lake.run(&["audit"]).code(4).says(&["newer Lakebed"]);
     assert!(lake.data_files().is_empty());
 }
 
@@ -111,7 +112,35 @@ fn a_lake_from_the_future_is_refused() {
     let file = lake.lake().join("lake.json");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen("\"format\": 1", "\"format\": 99", 1)).unwrap();
-    lake.run(&["audit"]).code(1).says(&["newer Lakebed"]);
+    lake.run(&["audit"]).code(4).says(&["newer Lakebed"]);
+}
+
+/// A program that is too old cannot judge: it neither calls the lake damaged nor gives a verdict.
+#[test]
+fn a_log_record_from_the_future_is_refused() {
+    let lake = lake();
+    lake.ingest("clean/a", &["a.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let record = lake
+        .lake()
+        .join("_lake/log/clean/a/00000000000000000001.json");
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(
+        &record,
+        text.replacen("\"min_reader\": 1", "\"min_reader\": 99", 1),
+    )
+    .unwrap();
+    for args in [
+        &["ingest", "clean/a", "b.jsonl", "--date", "2026-11-30"][..],
+        &["log", "clean/a"],
+        &["audit"],
+        &["catalog", "rebuild"],
+    ] {
+        lake.run(args)
+            .code(4)
+            .says(&["newer Lakebed", "00001.json"]);
+    }
+    lake.run(&["catalog", "status"]).code(3);
 }
 
 #[test]

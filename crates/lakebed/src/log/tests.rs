@@ -440,10 +440,7 @@ async fn broken_logs_are_refused_by_name() {
             .replace("\"min_reader\": 1", "\"min_reader\": 9"),
     )
     .unwrap();
-    assert_eq!(
-        load().await.unwrap_err().kind(),
-        ErrorKind::PreconditionFailed
-    );
+    assert_eq!(load().await.unwrap_err().kind(), ErrorKind::Unavailable);
     std::fs::write(
         &root,
         String::from_utf8(good.clone())

@@ -404,7 +404,7 @@ async fn schemas_are_read_from_their_files() {
     let error = sync_schemas(&f.lake, &catalog, &dataset())
         .await
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
     f.lake.store().replace(&path, b"{").await.unwrap();
     let error = sync_schemas(&f.lake, &catalog, &dataset())
         .await

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
@@ -34,20 +34,36 @@ pub(super) struct View {
     pub(super) strangers: Vec<ListedFile>,
 }
 
+/// An error that says something of the lake. A disk that fails, or a record of a newer format, says
+/// nothing: whoever cannot read it must not call the lake damaged.
+fn judged(error: Error) -> Result<Error> {
+    match error.kind() {
+        ErrorKind::Unavailable => Err(error),
+        ErrorKind::InvalidInput
+        | ErrorKind::NotFound
+        | ErrorKind::AlreadyExists
+        | ErrorKind::Conflict
+        | ErrorKind::PreconditionFailed
+        | ErrorKind::CorruptData
+        | ErrorKind::LimitExceeded
+        | ErrorKind::Internal => Ok(error),
+    }
+}
+
 impl View {
     pub(super) async fn collect(lake: &Lake) -> Result<Self> {
         let mut datasets = BTreeMap::new();
         for dataset in list_datasets(lake).await? {
             let (state, error) = match DatasetState::load(lake, &dataset).await {
                 Ok(state) => (Some(state), None),
-                Err(error) => (None, Some(error)),
+                Err(error) => (None, Some(judged(error)?)),
             };
             let (schemas, schema_error) = match list_published(lake, &dataset).await {
                 Ok(versions) => (
                     versions.iter().map(|(v, _)| v.schema.version).collect(),
                     None,
                 ),
-                Err(error) => (BTreeSet::new(), Some(error)),
+                Err(error) => (BTreeSet::new(), Some(judged(error)?)),
             };
             datasets.insert(
                 dataset,
