@@ -27,19 +27,19 @@ pub(crate) struct Globals<'a> {
     pub(crate) printer: &'a Printer,
     /// The project folder as given; `None` = search upward.
     pub(crate) project: Option<PathBuf>,
-    /// `--user`, where given.
-    pub(crate) user: Option<String>,
+    /// Options of the call and the environment, as settings take them.
+    layers: Layers,
 }
 
 impl<'a> Globals<'a> {
-    /// Resolves the raw options.
-    pub(crate) fn resolve(args: GlobalArgs, printer: &'a Printer) -> Self {
+    /// Resolves the raw options; a variable of the environment that nobody reads is refused.
+    pub(crate) fn resolve(args: GlobalArgs, printer: &'a Printer) -> Result<Self> {
         let variable = std::env::var_os(PROJECT_VARIABLE).filter(|v| !v.is_empty());
-        Self {
+        Ok(Self {
             printer,
             project: args.project.or(variable.map(PathBuf::from)),
-            user: args.user,
-        }
+            layers: Layers::from_env()?.flag(SettingKey::User, args.user),
+        })
     }
 
     /// The project: as given, else the nearest one upward from the current folder.
@@ -54,7 +54,7 @@ impl<'a> Globals<'a> {
 
     /// Options of the call and the environment, as settings take them.
     pub(crate) fn layers(&self) -> Layers {
-        Layers::from_env().flag(SettingKey::User, self.user.clone())
+        self.layers.clone()
     }
 }
 
@@ -97,6 +97,23 @@ impl<'a> Context<'a> {
             lake,
             catalog,
         })
+    }
+
+    /// As [`Context::open`], for whoever makes the catalog anew: a damaged file is set aside first,
+    /// and its new path is the second part of the answer.
+    pub(crate) async fn open_for_rebuild(globals: &Globals<'a>) -> Result<(Self, Option<PathBuf>)> {
+        let project = globals.find_project()?;
+        let settings = Settings::load(&project, &globals.layers())?;
+        let lake = open_lake(&settings).await?;
+        let (catalog, kept) = SqliteCatalog::open_for_rebuild(&settings.catalog.value).await?;
+        let context = Self {
+            printer: globals.printer,
+            project,
+            settings,
+            lake,
+            catalog: Arc::new(catalog),
+        };
+        Ok((context, kept))
     }
 
     /// Output.

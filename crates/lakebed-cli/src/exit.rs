@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Usage,
     /// 3: what was asked could not be evaluated for lack of material.
     NotEvaluated,
-    /// 4: a disk, a file, stored bytes or this program failed.
+    /// 4: a disk, a file, stored bytes or this program failed, or is older than what it should read.
     Failed,
 }
 
@@ -55,7 +55,7 @@ impl Exit {
             Self::Usage => "the command line, the configuration, a schema file or a name is wrong",
             Self::NotEvaluated => "could not be evaluated for lack of material",
             Self::Failed => {
-                "operational failure: disk, damaged input or stored bytes, a limit, a fault of the program"
+                "operational failure: disk, damaged input or stored bytes, a format newer than the program, a limit, a fault of the program"
             }
         }
     }

@@ -27,7 +27,8 @@ const INTRODUCTION: &str = "# The command line\n\n\
 | variable | meaning |\n| --- | --- |\n\
 | `LAKEBED_PROJECT` | the project folder, where `--project` is not given |\n\
 | `NO_COLOR` | no colours |\n\n\
-Settings may be given by environment, too: `lakebed config show --origin` names where each value comes from.\n\n";
+Settings may be given by environment, too: `lakebed config show --origin` names where each value comes from. A variable that \
+begins with `LAKEBED_` and is not known (docs/configuration.md) is an error.\n\n";
 
 fn page() -> String {
     let mut text = INTRODUCTION.to_owned();

@@ -22,7 +22,8 @@ pub enum ErrorKind {
     Conflict,
     /// The data or the state of the lake forbids it: the answer is no.
     PreconditionFailed,
-    /// A disk, a server or a file could not be used: mend it and call again.
+    /// A disk, a server or a file could not be used, or a file is of a newer format than this program
+    /// knows: mend it, or install the newer program, and call again.
     Unavailable,
     /// Stored or handed bytes are not what they must be: nothing was guessed.
     CorruptData,

@@ -118,6 +118,21 @@ text_type!(
     }
 );
 
+impl AttemptId {
+    /// The id as a person names it: whole, as this program makes them. A log may hold others.
+    ///
+    /// # Errors
+    /// `InvalidInput` for any other text.
+    pub fn parse_whole(text: &str) -> Result<Self> {
+        let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() == 32 && text.bytes().all(is_hex) {
+            return text.parse();
+        }
+        Err(Error::invalid(format!("`{text}` is not an attempt id"))
+            .hint("an attempt id has 32 hex digits; `lakebed audit` names those that are staged"))
+    }
+}
+
 impl ContentHash {
     /// The hash of `bytes`.
     #[must_use]

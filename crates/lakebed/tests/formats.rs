@@ -76,6 +76,38 @@ async fn log_v1_folds_to_what_it_said() {
     assert!(state.is_abandoned(&"000661820000000000000000deadbeef".parse().unwrap()));
 }
 
+/// No record of format 1 says what became of rejects: they wait.
+#[tokio::test]
+async fn rejects_wait_where_no_record_tried_them_again() {
+    let day = "2026-11-28".parse().unwrap();
+    let (lake, dataset) = fixture("v1").await;
+    let state = DatasetState::load(&lake, &dataset).await.unwrap();
+    assert!(
+        state.dates()[&day]
+            .rejects
+            .iter()
+            .all(|r| r.retried_by.is_none())
+    );
+
+    let (lake, dataset) = fixture("v2").await;
+    let records = read_after(&lake, &dataset, &LogPosition::START)
+        .await
+        .unwrap();
+    let readers: Vec<_> = records
+        .iter()
+        .map(|r| (r.record.format, r.record.min_reader))
+        .collect();
+    assert_eq!(readers, [(2, 1), (2, 2), (2, 1)]);
+    let state = DatasetState::load(&lake, &dataset).await.unwrap();
+    let kept: Vec<_> = state.dates()[&day]
+        .rejects
+        .iter()
+        .map(|r| (r.number, r.spec.records, r.retried_by))
+        .collect();
+    assert_eq!(kept, [(1, 3, Some(2)), (2, 1, None)]);
+    assert!(state.is_sealed(day));
+}
+
 #[tokio::test]
 async fn published_schemas_v1_are_read() {
     let (lake, dataset) = fixture("v1").await;

@@ -7,11 +7,11 @@ use crate::args::FormatArgs;
 /// `lakebed catalog ...`
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// How far the catalog follows each log; exits 1 when it is behind, 3 when a log cannot be read
+    /// How far the catalog follows each log, by its numbers and by what waits (`audit` reads the rest); exits 1 when it is behind, 3 when a log cannot be read
     Status(CatalogStatusArgs),
     /// Apply what the logs hold beyond the catalog
     Sync(CatalogSyncArgs),
-    /// Make the catalog anew from the lake alone
+    /// Make the catalog anew from the lake alone; a damaged file is kept as `catalog.db.damaged-N`
     Rebuild(CatalogRebuildArgs),
 }
 

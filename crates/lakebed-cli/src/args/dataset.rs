@@ -61,6 +61,9 @@ pub(crate) struct AbandonArgs {
     /// The attempt, as `audit` names it
     #[arg(value_name = "ATTEMPT")]
     pub(crate) attempt: String,
+    /// Abandon it although neither log nor stage knows it: a call that sleeps may hold it
+    #[arg(long)]
+    pub(crate) unseen: bool,
     /// Why, for the commit log
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,

@@ -56,9 +56,13 @@ pub(crate) async fn status(globals: &Globals<'_>) -> Result<Exit> {
         }
     }
     if broken {
-        printer.hint("the log wins: `lakebed audit` says what is wrong, `lakebed catalog rebuild` makes the catalog anew from a sound lake");
+        printer.hint("the log wins: `lakebed audit` reads every record and says what is wrong, `--deep` every file, too");
+        printer.hint("`lakebed catalog rebuild` makes the catalog anew once the lake is sound");
     } else if !in_sync {
         printer.hint("`lakebed catalog sync` applies what waits; every query does so by itself");
+    }
+    if !broken {
+        printer.info("records that are applied were not read again: `lakebed audit` does that");
     }
     Ok(if unreadable {
         Exit::NotEvaluated
@@ -80,29 +84,49 @@ fn state_text(state: &SyncState) -> String {
 }
 
 #[derive(Serialize)]
-struct SyncAnswer {
+struct SyncAnswer<'a> {
     format: u32,
+    /// Of a rebuild: where a damaged catalog file was set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged_file: Option<&'a str>,
     datasets: Vec<SyncReport>,
 }
 
 /// `lakebed catalog sync`
 pub(crate) async fn sync(globals: &Globals<'_>) -> Result<Exit> {
     let context = Context::open(globals).await?;
-    tell(globals, context.follow_all().await?)
+    tell(globals, context.follow_all().await?, None)
 }
 
 /// `lakebed catalog rebuild`
 pub(crate) async fn rebuild(args: &CatalogRebuildArgs, globals: &Globals<'_>) -> Result<Exit> {
-    let context = Context::open(globals).await?;
+    let (context, kept) = Context::open_for_rebuild(globals).await?;
+    let kept = kept.map(|path| path.display().to_string());
+    if let Some(path) = &kept {
+        globals.printer.warn(format!(
+            "the catalog file was damaged; it is kept as {path}"
+        ));
+    }
     let reports = catalog::rebuild(context.lake(), &*context.catalog(), args.full).await?;
     context.put_sources().await?;
-    tell(globals, reports)
+    let exit = tell(globals, reports, kept.as_deref())?;
+    if kept.is_some() {
+        globals
+            .printer
+            .hint("nobody needs the damaged file any more: delete it once you have looked at it");
+    }
+    Ok(exit)
 }
 
-fn tell(globals: &Globals<'_>, reports: Vec<SyncReport>) -> Result<Exit> {
+fn tell(
+    globals: &Globals<'_>,
+    reports: Vec<SyncReport>,
+    damaged_file: Option<&str>,
+) -> Result<Exit> {
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&SyncAnswer {
             format: ANSWER_FORMAT,
+            damaged_file,
             datasets: reports,
         })?,
         TextFormat::Text => {

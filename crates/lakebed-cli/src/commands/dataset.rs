@@ -1,10 +1,10 @@
 //! `seal`, `reopen`, `abandon`, `log`: one dataset's log, looked at or added to.
 
-use lakebed::Result;
-use lakebed::log::{self, LoggedRecord, SealOutcome};
+use lakebed::log::{self, AttemptTrace, LoggedRecord, SealOutcome};
 use lakebed::name::{AttemptId, DatasetRef};
 use lakebed::spec::{Action, LogPosition};
 use lakebed::time::BusinessDate;
+use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{AbandonArgs, LogArgs, ReopenArgs, SealArgs, TextFormat};
@@ -42,13 +42,53 @@ pub(crate) async fn reopen(args: ReopenArgs, globals: &Globals<'_>) -> Result<Ex
 /// `lakebed abandon`
 pub(crate) async fn abandon(args: AbandonArgs, globals: &Globals<'_>) -> Result<Exit> {
     let dataset: DatasetRef = args.dataset.parse()?;
-    let attempt: AttemptId = args.attempt.parse()?;
+    let attempt = AttemptId::parse_whole(&args.attempt)?;
     let context = Context::open(globals).await?;
     let mut state = context.load_known(&dataset).await?;
+    let trace = log::trace_attempt(context.lake(), &state, &attempt).await?;
+    check_trace(&trace, &dataset, &attempt, args.unseen)?;
     let by = context.by(None, args.note);
-    let outcome = log::abandon(context.lake(), &mut state, &attempt, by).await?;
+    let outcome = log::give_up(context.lake(), &mut state, &attempt, by).await?;
     context.follow_log(&dataset).await;
+    match trace {
+        AttemptTrace::Staged { files, .. } | AttemptTrace::Abandoned { files, .. } if files > 0 => {
+            globals
+                .printer
+                .info(format!("deleted {}", count(files as u64, "staged file")));
+        }
+        AttemptTrace::Staged { .. }
+        | AttemptTrace::Abandoned { .. }
+        | AttemptTrace::Committed { .. }
+        | AttemptTrace::Unseen => {}
+    }
     tell(globals, &dataset, None, "abandoned", outcome)
+}
+
+/// A slip of the hand must not look like success: the attempt that was meant could still commit.
+fn check_trace(
+    trace: &AttemptTrace,
+    dataset: &DatasetRef,
+    attempt: &AttemptId,
+    unseen: bool,
+) -> Result<()> {
+    match trace {
+        AttemptTrace::Staged {
+            dataset: Some(other),
+            ..
+        } if other != dataset => Err(Error::invalid(format!(
+            "attempt `{attempt}` is staged for `{other}`, not for `{dataset}`"
+        ))
+        .hint(format!("`lakebed abandon {other} {attempt}`"))),
+        AttemptTrace::Unseen if !unseen => Err(Error::not_found(format!(
+            "attempt `{attempt}` was never seen: neither the log of `{dataset}` nor the stage knows it"
+        ))
+        .hint("`lakebed audit` names the attempts that are staged, each with its dataset")
+        .hint("where a call that sleeps still holds it, `--unseen` bars it all the same")),
+        AttemptTrace::Staged { .. }
+        | AttemptTrace::Abandoned { .. }
+        | AttemptTrace::Committed { .. }
+        | AttemptTrace::Unseen => Ok(()),
+    }
 }
 
 #[derive(Serialize)]
@@ -194,7 +234,9 @@ impl Sums {
                 | Action::AddPartition { partition, .. }
                 | Action::RemoveFile { partition, .. }
                 | Action::SetState { partition, .. } => sums.see(partition.dt),
-                Action::Complete { dt } | Action::Open { dt } => sums.see(*dt),
+                Action::RetryRejects { dt, .. } | Action::Complete { dt } | Action::Open { dt } => {
+                    sums.see(*dt)
+                }
                 Action::Abandon { .. } | Action::EraseInput { .. } => {}
             }
         }

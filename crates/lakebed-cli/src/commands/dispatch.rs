@@ -16,7 +16,7 @@ use crate::printer::Printer;
 
 /// Runs the command.
 pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
-    let globals = Globals::resolve(cli.global, printer);
+    let globals = Globals::resolve(cli.global, printer)?;
     let globals = &globals;
     match cli.command {
         Command::Init(args) => project::init(args, globals).await,

@@ -7,6 +7,7 @@ use lakebed::ingest::{
     IngestOutcome, IngestReport, IngestRequest, Retry, RevisionTarget, ingest as store,
     retry_inputs,
 };
+use lakebed::log::DatasetState;
 use lakebed::name::{BatchLabel, CommitId, DatasetRef, RunName};
 use lakebed::spec::{LoadKind, Provenance, ReadSpec};
 use lakebed::time::BusinessDate;
@@ -120,6 +121,7 @@ impl IngestOptions {
             late: self.late,
             allow_empty: self.allow_empty,
             restore: self.restore,
+            rejects_of: self.rejects_of.clone(),
             load: self.load,
             provenance: self.provenance,
             by: context.by(self.run.clone(), self.note.clone()),
@@ -203,7 +205,12 @@ pub(crate) async fn finish(
         printer.json(report)?;
     }
     if let Some(error) = report.refusal() {
-        return Err(with_offer(context, request, error).await);
+        // A file that was read by the wrong rules speaks for no version.
+        return Err(if report.hints.is_empty() {
+            with_offer(context, request, error).await
+        } else {
+            error
+        });
     }
     if printer.format() == TextFormat::Text {
         print_text(printer, report)?;
@@ -248,16 +255,16 @@ struct RetryAnswer<'a> {
     calls: &'a [IngestReport],
 }
 
-/// `--rejects-of`: quarantined records once more, one call for each form they came in.
+/// `--rejects-of`: quarantined records once more, in one call.
 async fn retry(context: &Context<'_>, options: &IngestOptions, commit: &CommitId) -> Result<Exit> {
-    let state = context.load_known(&options.dataset).await?;
+    let mut state = context.load_known(&options.dataset).await?;
     let scratch = Scratch::new()?;
     let retry = retry_inputs(context.lake(), &state, commit, scratch.path()).await?;
     check_retry(&retry, options)?;
     let printer = context.printer();
     let mut calls = Vec::new();
-    for group in retry.groups {
-        let request = options.request(context, group.inputs, group.read);
+    if !retry.inputs.is_empty() {
+        let request = options.request(context, retry.inputs, options.read.clone());
         let report = run(context, &request).await?;
         if let Some(error) = report.refusal() {
             return Err(error.with("commit", commit));
@@ -286,7 +293,31 @@ async fn retry(context: &Context<'_>, options: &IngestOptions, commit: &CommitId
             count(retry.left, "reject")
         ));
     }
+    state.catch_up(context.lake()).await?;
+    hint_at_later_rejects(printer, &state, options, commit);
     Ok(Exit::Done)
+}
+
+/// Whoever tries a commit again that was tried before may look for what was refused then.
+fn hint_at_later_rejects(
+    printer: &Printer,
+    state: &DatasetState,
+    options: &IngestOptions,
+    commit: &CommitId,
+) {
+    let (dataset, dt) = (&options.dataset, options.dt);
+    let retried_by = |c: &CommitId| state.find_rejects(dt, c).and_then(|r| r.retried_by);
+    let Some(number) = retried_by(commit) else {
+        return;
+    };
+    let kept = state.dates().get(&dt).map(|d| &d.rejects);
+    let later = kept.and_then(|all| all.iter().find(|r| r.number == number));
+    if let Some(later) = later {
+        printer.hint(format!(
+            "what record {number} refused once more is tried again with `lakebed ingest {dataset} --date {dt} --rejects-of {}`",
+            later.commit
+        ));
+    }
 }
 
 fn check_retry(retry: &Retry, options: &IngestOptions) -> Result<()> {

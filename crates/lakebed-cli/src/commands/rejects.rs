@@ -63,7 +63,9 @@ async fn print_table(
             &kept.record.reason,
             kept.commit.as_str(),
         ]);
-        last = Some(kept.commit);
+        if kept.record.was_read() {
+            last = Some(kept.commit);
+        }
         Ok(true)
     })
     .await?;

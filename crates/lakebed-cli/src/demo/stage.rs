@@ -141,6 +141,7 @@ impl<'a> Stage<'a> {
             complete: delivery.completes,
             late: false,
             allow_empty: false,
+            rejects_of: None,
             restore: false,
             load: LoadKind::Incremental,
             provenance: Some(Provenance::Live),

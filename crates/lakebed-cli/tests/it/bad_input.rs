@@ -100,8 +100,9 @@ fn a_schema_file_from_the_future_is_refused() {
     fs::write(&file, text.replacen("\"format\": 1", "\"format\": 99", 1)).unwrap();
     let run = lake
         .ingest("clean/a", &["a.jsonl", "--date", "2026-11-30"])
-        .code(1);
+        .code(4);
     run.says(&["newer Lakebed", "v1.json", "99"]);
+    lake.run(&["audit"]).code(4).says(&["newer Lakebed"]);
     assert!(lake.data_files().is_empty());
 }
 
@@ -111,7 +112,35 @@ fn a_lake_from_the_future_is_refused() {
     let file = lake.lake().join("lake.json");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen("\"format\": 1", "\"format\": 99", 1)).unwrap();
-    lake.run(&["audit"]).code(1).says(&["newer Lakebed"]);
+    lake.run(&["audit"]).code(4).says(&["newer Lakebed"]);
+}
+
+/// A program that is too old cannot judge: it neither calls the lake damaged nor gives a verdict.
+#[test]
+fn a_log_record_from_the_future_is_refused() {
+    let lake = lake();
+    lake.ingest("clean/a", &["a.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let record = lake
+        .lake()
+        .join("_lake/log/clean/a/00000000000000000001.json");
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(
+        &record,
+        text.replacen("\"min_reader\": 1", "\"min_reader\": 99", 1),
+    )
+    .unwrap();
+    for args in [
+        &["ingest", "clean/a", "b.jsonl", "--date", "2026-11-30"][..],
+        &["log", "clean/a"],
+        &["audit"],
+        &["catalog", "rebuild"],
+    ] {
+        lake.run(args)
+            .code(4)
+            .says(&["newer Lakebed", "00001.json"]);
+    }
+    lake.run(&["catalog", "status"]).code(3);
 }
 
 #[test]
@@ -168,4 +197,50 @@ fn a_lake_that_cannot_be_written_is_unavailable() {
         run.code(4);
         assert!(lake.data_files().is_empty());
     }
+}
+
+#[test]
+fn a_damaged_catalog_is_set_aside_by_a_rebuild() {
+    let lake = lake();
+    lake.ingest("clean/a", &["a.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let catalog = lake.project().join("catalog.db");
+    let sound = fs::read(&catalog).unwrap();
+    let cases = [
+        b"not a database, whatever its name says".to_vec(),
+        sound[..sound.len() / 2].to_vec(),
+    ];
+    for (n, bytes) in cases.into_iter().enumerate() {
+        for end in ["-wal", "-shm"] {
+            drop(fs::remove_file(
+                lake.project().join(format!("catalog.db{end}")),
+            ));
+        }
+        fs::write(&catalog, &bytes).unwrap();
+        for args in [
+            &["ingest", "clean/a", "b.jsonl", "--date", "2026-11-30"][..],
+            &["sql", "SELECT k FROM clean.a"],
+            &["audit"],
+            &["catalog", "status"],
+            &["catalog", "sync"],
+        ] {
+            lake.run(args).code(4).says(&["lakebed catalog rebuild"]);
+        }
+        let kept = format!("catalog.db.damaged-{}", n + 1);
+        let rebuilt = lake.run(&["catalog", "rebuild", "--format", "json"]).ok();
+        let told = rebuilt.json()["damaged_file"].as_str().unwrap().to_owned();
+        assert!(told.ends_with(&kept), "{rebuilt}");
+        rebuilt.says(&["damaged", &kept]);
+        assert_eq!(
+            fs::read(lake.project().join(&kept)).unwrap().len(),
+            bytes.len()
+        );
+        assert_eq!(lake.sql_one("SELECT count(*) AS n FROM clean.a"), "1");
+        lake.assert_clean();
+    }
+    let again = lake
+        .run(&["catalog", "rebuild", "--format", "json"])
+        .ok()
+        .json();
+    assert!(again["damaged_file"].is_null(), "{again}");
 }

@@ -132,6 +132,26 @@ fn drift_is_refused_whole_and_the_next_version_is_offered() {
     ingest(&lake, &["bad.jsonl"]).code(1);
 }
 
+/// A file that is read by the wrong rules is no evidence of how the site has changed.
+#[test]
+fn a_wrong_delimiter_is_told_alone() {
+    let lake = lake();
+    lake.file("semicolons.csv", "k;t\n1;x\n2;y\n");
+    let refused = ingest(&lake, &["semicolons.csv"]).code(1);
+    let error = refused.error();
+    let hints = error["hints"].as_array().unwrap();
+    assert_eq!(hints.len(), 1, "{refused}");
+    assert!(
+        hints[0].as_str().unwrap().contains("--delimiter ';'"),
+        "{refused}"
+    );
+    assert!(error["context"]["proposed"].is_null(), "{refused}");
+    let schemas = lake.project().join("sources/a/schemas/a");
+    assert!(!schemas.join("v2.proposed.toml").exists());
+    ingest(&lake, &["semicolons.csv", "--delimiter", ";"]).ok();
+    assert_eq!(count(&lake), "2");
+}
+
 #[test]
 fn rejects_are_kept_shown_and_tried_again() {
     let lake = lake();
@@ -164,17 +184,132 @@ fn rejects_are_kept_shown_and_tried_again() {
         &format!("base = 1\n{FIELDS}\n[[field]]\nid = 3\nname = \"new\"\ntype = \"int\"\n"),
     );
     lake.run(&["schema", "publish", "clean/a", "2"]).ok();
-    let again = ingest(
-        &lake,
-        &["--rejects-of", commit, "--on-mismatch", "quarantine"],
-    )
-    .ok()
-    .json();
-    assert_eq!(again["calls"][0]["rows"], 1, "{again}");
+    let strict = ingest(&lake, &["--rejects-of", commit]).code(1);
+    let details = strict.error()["details"][0].to_string();
+    assert!(details.contains("first at bad.jsonl line 2"), "{strict}");
+    let args = ["--rejects-of", commit, "--on-mismatch", "quarantine"];
+    let again = ingest(&lake, &args)
+        .ok()
+        .says(&["first at bad.jsonl line 2"]);
+    assert_eq!(again.json()["calls"][0]["rows"], 1, "{again}");
+    assert!(!again.stderr.contains("rejects-of-"), "{again}");
     assert_eq!(
         lake.sql_one("SELECT count(*) AS n FROM clean.a WHERE new = 1"),
         "1"
     );
+
+    // What was stored is no reject any more; what was refused again is one of the new commit.
+    let left = lake.rejects("clean/a", "2026-11-30");
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(
+        (&left[0]["file"], &left[0]["line"]),
+        (&"bad.jsonl".into(), &2.into())
+    );
+    let second = &again.json()["calls"][0]["commit"];
+    assert_eq!(&left[0]["commit"], second);
+
+    let before = lake.files();
+    let third = ingest(&lake, &args).ok();
+    assert_eq!(
+        third.json()["calls"][0]["outcome"],
+        "already_there",
+        "{third}"
+    );
+    assert_eq!(third.json()["calls"][0]["skipped"][0]["stored_by"], 2);
+    third.says(&["--rejects-of", second.as_str().unwrap()]);
+    assert_eq!(before, lake.files());
+    lake.assert_clean();
+}
+
+/// Attacks REJ-2: when all records of an input are refused, its rejects are the input's own bytes.
+#[test]
+fn rejects_of_a_wholly_refused_input_are_tried_again_and_again() {
+    let lake = lake();
+    lake.file(
+        "all.jsonl",
+        "{\"k\": 1, \"new\": 1}\n{\"k\": 2, \"new\": 2}\n",
+    );
+    let quarantine = ["--on-mismatch", "quarantine"];
+    let first = ingest(&lake, &["all.jsonl", quarantine[0], quarantine[1]]).ok();
+    let commit = first.json()["commit"].as_str().unwrap().to_owned();
+    let retry = |commit: &str| {
+        ingest(
+            &lake,
+            &["--rejects-of", commit, quarantine[0], quarantine[1]],
+        )
+        .ok()
+        .json()
+    };
+    let second = retry(&commit);
+    assert_eq!(second["calls"][0]["rejected"], 2, "{second}");
+    lake.schema(
+        "clean/a",
+        2,
+        &format!("base = 1\n{FIELDS}\n[[field]]\nid = 3\nname = \"new\"\ntype = \"int\"\n"),
+    );
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    let third = retry(second["calls"][0]["commit"].as_str().unwrap());
+    assert_eq!(third["calls"][0]["rows"], 2, "{third}");
+    assert_eq!(count(&lake), "2");
+    assert!(lake.rejects("clean/a", "2026-11-30").is_empty());
+    assert_eq!(retry(&commit)["calls"][0]["outcome"], "already_there");
+    lake.assert_clean();
+}
+
+#[test]
+fn rejects_of_every_form_are_tried_again_in_one_commit() {
+    let lake = TestLake::new().dataset(
+        "clean/a",
+        &format!("\n[input]\nrecords = \"/data\"\n{FIELDS}"),
+    );
+    lake.file("a.json", "{\"data\": [\n{\"k\": 1},\n{\"k\": \"x\"}]}");
+    lake.file("b.tsv", "k\tt\nx\t1,2\n2\ta\nragged\n");
+    lake.file("c.csv", "t;k\n\"a\nb\";y\n\"c\";z\n");
+    let quarantine = ["--on-mismatch", "quarantine"];
+    let all = |files: &[&str]| -> Vec<String> {
+        let run = ingest(&lake, &[files, &quarantine].concat()).ok();
+        let rejects = lake.rejects("clean/a", "2026-11-30");
+        assert!(run.stderr.contains("into quarantine"), "{run}");
+        rejects
+            .iter()
+            .map(|r| format!("{} {} {}", r["file"], r["line"], r["reason"]))
+            .collect()
+    };
+    all(&["a.json", "b.tsv"]);
+    let first = lake.rejects("clean/a", "2026-11-30");
+    let commit = first[0]["commit"].as_str().unwrap().to_owned();
+    let told = all(&["c.csv", "--delimiter", ";"]);
+    let other = lake.rejects("clean/a", "2026-11-30")[3]["commit"].clone();
+    let expected = [
+        "\"a.json\" 3 \"`x` is not an int\"",
+        "\"b.tsv\" 2 \"`x` is not an int\"",
+        "\"b.tsv\" 4 ",
+        "\"c.csv\" 2 \"`y` is not an int\"",
+        "\"c.csv\" 4 \"`z` is not an int\"",
+    ];
+    for (line, start) in told.iter().zip(expected) {
+        assert!(line.starts_with(start), "{told:#?}");
+    }
+    assert_eq!(told.len(), expected.len());
+
+    // The same faults at the same places, whatever form, delimiter and line breaks there were.
+    all(&["--rejects-of", &commit]);
+    let mut again = all(&["--rejects-of", other.as_str().unwrap()]);
+    let mut told = told;
+    told.sort();
+    again.sort();
+    assert_eq!(again, told);
+    let log = lake
+        .run(&["log", "clean/a", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(
+        log["commits"].as_array().unwrap().len(),
+        4,
+        "one commit a retry"
+    );
+    assert_eq!(log["commits"][2]["min_reader"], 2);
+    assert_eq!(log["commits"][1]["min_reader"], 1);
     lake.assert_clean();
 }
 
@@ -255,13 +390,68 @@ fn an_attempt_is_abandoned_once_and_a_committed_one_never() {
     lake.run(&["abandon", "clean/a", attempt])
         .code(1)
         .says(&["has committed"]);
-    lake.run(&["abandon", "clean/a", "never-seen"]).ok();
+    for text in [
+        "never-seen",
+        "",
+        "0006",
+        "../../../etc",
+        "0006618222E13F0C8C7BBCE0DB055409",
+    ] {
+        lake.run(&["abandon", "clean/a", text])
+            .code(2)
+            .says(&["is not an attempt id", "lakebed audit"]);
+    }
+    let unseen = "000661820000000000000000deadbeef";
+    lake.run(&["abandon", "clean/a", unseen])
+        .code(2)
+        .says(&["was never seen", "--unseen"]);
+    let log = || {
+        lake.run(&["log", "clean/a", "--format", "json"])
+            .ok()
+            .json()
+    };
+    assert_eq!(
+        log()["commits"].as_array().unwrap().len(),
+        1,
+        "nothing was put"
+    );
+    lake.run(&["abandon", "clean/a", unseen, "--unseen"]).ok();
+    ingest(&lake, &["b.jsonl"]).ok();
     let again = lake
-        .run(&["abandon", "clean/a", "never-seen", "--format", "json"])
+        .run(&["abandon", "clean/a", unseen, "--format", "json"])
         .ok()
         .json();
     assert_eq!(again["outcome"], "already_so");
+    assert_eq!(
+        again["log_position"], 2,
+        "the record that abandoned it, not the last one"
+    );
     lake.assert_clean();
+}
+
+#[test]
+fn a_staged_attempt_is_abandoned_under_its_own_dataset() {
+    let lake = lake().dataset("clean/b", &FIELDS.replace("\"k\"", "\"kk\""));
+    let args = ["ingest", "clean/a", "a.jsonl", "--date", "2026-11-30"];
+    let dead = lake
+        .call(&args)
+        .env("LAKEBED_KILL_POINT", "ingest.before_commit");
+    dead.run().killed();
+    let found = lake.run(&["audit", "--format", "json"]).code(1).json();
+    let subject = found["findings"][0]["subject"].as_str().unwrap();
+    let attempt = subject.strip_prefix("attempt ").unwrap();
+    lake.run(&["abandon", "clean/b", attempt, "--unseen"])
+        .code(2)
+        .says(&[
+            "is staged for `clean/a`",
+            &format!("lakebed abandon clean/a {attempt}"),
+        ]);
+    lake.run(&["abandon", "clean/a", attempt])
+        .ok()
+        .says(&["deleted 1 staged file"]);
+    lake.assert_clean();
+    ingest(&lake, &["a.jsonl"]).ok();
+    assert_eq!(count(&lake), "2");
 }
 
 #[test]

@@ -141,3 +141,49 @@ fn an_empty_lake_answers_everything() {
         lake.run(&args).ok();
     }
 }
+
+#[test]
+fn a_misspelt_variable_is_refused_by_every_command() {
+    let lake = TestLake::new();
+    let name = concat!("LAKEBED_", "INGEST_ON_MISSMATCH");
+    for args in [
+        &["config", "show"][..],
+        &["audit"],
+        &["schema", "check"],
+        &["init", "other"],
+    ] {
+        let run = lake.call(args).env(name, "quarantine").run().code(2);
+        run.says(&[name, "did you mean `LAKEBED_INGEST_ON_MISMATCH`?"]);
+    }
+    assert!(!lake.root().join("inbox/other").exists());
+    lake.call(&["config", "show"]).env(name, "").run().ok();
+}
+
+#[test]
+fn of_many_that_init_one_folder_all_are_told_that_it_is_there() {
+    let lake = TestLake::without_project();
+    let project = lake.path_text("project");
+    let children: Vec<_> = (0..6)
+        .map(|_| {
+            let args = [
+                "init",
+                &project,
+                "--time-zone",
+                "Asia/Taipei",
+                "--format",
+                "json",
+            ];
+            lake.call(&args).command().spawn().unwrap()
+        })
+        .collect();
+    let mut ids = std::collections::BTreeSet::new();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        ids.insert(answer["lake_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(ids.len(), 1, "one lake");
+    lake.assert_clean();
+}

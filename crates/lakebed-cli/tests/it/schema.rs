@@ -170,3 +170,23 @@ fn two_that_publish_one_number_get_one_winner() {
     let winners = outcomes.iter().filter(|o| *o == "published").count();
     assert_eq!(winners, 1, "{outcomes:?}");
 }
+
+#[test]
+fn a_check_names_the_nearest_key_of_an_unknown_one() {
+    let lake = TestLake::new();
+    lake.schema("clean/a", 1, &FIELDS.replace("required", "requierd"));
+    let text = lake.run(&["schema", "check"]).code(1);
+    assert!(text.stdout.contains("unknown key"), "{text}");
+    assert!(
+        text.stdout.contains("hint: did you mean `required`?"),
+        "{text}"
+    );
+    let json = lake
+        .run(&["schema", "check", "--format", "json"])
+        .code(1)
+        .json();
+    assert_eq!(
+        json["versions"][0]["hints"][0], "did you mean `required`?",
+        "{json}"
+    );
+}

@@ -21,6 +21,7 @@ impl CommitRow {
                 Action::AddPartition { .. }
                 | Action::RemoveFile { .. }
                 | Action::AddInput { .. }
+                | Action::RetryRejects { .. }
                 | Action::SetState { .. }
                 | Action::Complete { .. }
                 | Action::Open { .. }

@@ -196,6 +196,7 @@ impl Future {
                     Action::AddFile { .. }
                     | Action::AddInput { .. }
                     | Action::AddRejects { .. }
+                    | Action::RetryRejects { .. }
                     | Action::Complete { .. }
                     | Action::Open { .. }
                     | Action::Abandon { .. }
@@ -263,6 +264,7 @@ async fn wanted_files(
             | Action::RemoveFile { .. }
             | Action::AddInput { .. }
             | Action::AddRejects { .. }
+            | Action::RetryRejects { .. }
             | Action::SetState { .. }
             | Action::Complete { .. }
             | Action::Open { .. }

@@ -4,16 +4,19 @@
 //! | --- | --- |
 //! | `project` | the folder: found, made, its paths |
 //! | `settings` | lakebed.toml, lakebed.local.toml, environment and options, each value with its origin |
+//! | `environment` | its variables: settings, others that are known, and an error for the rest |
 //! | `source` | sources/<source>/source.toml |
 //! | `toml_text` | TOML with errors that name file, line and the nearest key |
 //!
 //! Unknown keys are errors everywhere. The meaning of schema files is `registry`'s.
 
+mod environment;
 mod project;
 mod settings;
 mod source;
 mod toml_text;
 
+pub use environment::OTHER_VARIABLES;
 pub use project::{InitOutcome, InitStep, Project};
 pub use settings::{
     LOCAL_FILE, Layers, MismatchPolicy, Origin, PROJECT_FILE, Setting, SettingKey, Settings,

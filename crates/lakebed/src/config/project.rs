@@ -11,6 +11,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::settings::{LOCAL_FILE, Layers, PROJECT_FILE, Settings};
 use crate::error::{Error, Result};
@@ -115,6 +116,7 @@ impl Project {
         let main = project.root.join(PROJECT_FILE);
         let existing = project.existing_zone(&main, zone)?;
         let is_default_zone = existing.is_none() && zone.is_none();
+        let asked = zone;
         let zone = existing
             .or(zone.map(str::to_owned))
             .unwrap_or_else(|| "UTC".to_owned());
@@ -129,10 +131,15 @@ impl Project {
             (ignore.clone(), add_ignored(&ignore)?),
             (main.clone(), keep_or_write(&main, &project_text(&zone))?),
         ];
+        // Another call may have put the marker meanwhile: then its project is the one that is there.
+        let is_ours = steps
+            .iter()
+            .any(|(p, s)| *p == main && *s == InitStep::Written);
+        let found = project.existing_zone(&main, asked)?;
         Ok(InitOutcome {
             project,
-            time_zone: zone,
-            is_default_zone,
+            time_zone: found.unwrap_or(zone),
+            is_default_zone: is_default_zone && is_ours,
             steps,
         })
     }
@@ -296,6 +303,9 @@ fn project_text(zone: &str) -> String {
     )
 }
 
+/// Tells the temporary files of one process apart.
+static TEMP_COUNT: AtomicU32 = AtomicU32::new(0);
+
 /// Writes a file that must not exist, whole or not at all.
 pub(crate) fn write_new(path: &Path, text: &str) -> Result<()> {
     let taken = || {
@@ -306,7 +316,8 @@ pub(crate) fn write_new(path: &Path, text: &str) -> Result<()> {
         return Err(taken());
     }
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
+    let n = TEMP_COUNT.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}-{n}.tmp", std::process::id()));
     let temp = path.with_file_name(name);
     let written = OpenOptions::new()
         .write(true)
@@ -323,20 +334,23 @@ pub(crate) fn write_new(path: &Path, text: &str) -> Result<()> {
     }
 }
 
+/// Of two that write the same file at once one wins, and the other keeps what is there.
 fn keep_or_write(path: &Path, text: &str) -> Result<InitStep> {
-    if path.exists() {
-        return Ok(InitStep::Kept);
+    match write_new(path, text) {
+        Ok(()) => Ok(InitStep::Written),
+        Err(e) if e.kind() == crate::error::ErrorKind::AlreadyExists => Ok(InitStep::Kept),
+        Err(e) => Err(e),
     }
-    write_new(path, text).map(|()| InitStep::Written)
 }
 
 /// Adds the lines that are missing; whatever else the file says stays.
 fn add_ignored(path: &Path) -> Result<InitStep> {
-    let old = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
-        Err(e) => return Err(Error::io("read the file", path.display(), e)),
-    };
+    let whole = format!("{}\n", IGNORED.join("\n"));
+    if keep_or_write(path, &whole)? == InitStep::Written {
+        return Ok(InitStep::Written);
+    }
+    let old =
+        fs::read_to_string(path).map_err(|e| Error::io("read the file", path.display(), e))?;
     let has = |line: &str| {
         let bare = line.trim_matches('/');
         old.lines().any(|l| l.trim().trim_matches('/') == bare)

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::config::environment::read_settings;
 use crate::config::{list_keys, nearest_hint, parse_toml};
 use crate::error::{Error, Result};
 use crate::time::time_zone;
@@ -187,16 +188,14 @@ pub struct Layers {
 
 impl Layers {
     /// The environment of this process, and no flags.
-    #[must_use]
-    pub fn from_env() -> Self {
-        let known = SettingKey::ALL.map(SettingKey::env);
-        let found = known
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
-        Self {
+    ///
+    /// # Errors
+    /// `InvalidInput` for a variable with our prefix that is not known.
+    pub fn from_env() -> Result<Self> {
+        Ok(Self {
             flags: BTreeMap::new(),
-            env: found.collect(),
-        }
+            env: read_settings(&SettingKey::ALL.map(SettingKey::env), std::env::vars_os())?,
+        })
     }
 
     /// Adds an option that was given; `None` changes nothing.

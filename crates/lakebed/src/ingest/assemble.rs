@@ -7,7 +7,6 @@ use crate::ingest::call::{Attempt, Call, Planned};
 use crate::ingest::convert::PresenceCounts;
 use crate::ingest::decode::DecodeStats;
 use crate::ingest::pipeline::InputResult;
-use crate::ingest::read::rules_hash;
 use crate::ingest::request::{
     IngestOutcome, IngestReport, REPORT_FORMAT, ReplacedRevision, RevisionTarget, SkippedInput,
     StoredInput, WrittenFile,
@@ -85,9 +84,14 @@ impl Call<'_> {
     pub(super) async fn name_files(&self, attempt: &Attempt) -> Result<NamedFiles> {
         let staged = &attempt.staged;
         let mut identity = blake3::Hasher::new();
-        for result in &staged.inputs {
+        for (input, result) in attempt.planned.iter().zip(&staged.inputs) {
             identity.update(result.facts.content.as_str().as_bytes());
-            identity.update(rules_hash(&self.read_spec, result.facts.form)?.as_bytes());
+            let rules = self.rules_of(&input.source, result.facts.form)?;
+            identity.update(rules.as_bytes());
+        }
+        if let Some(commit) = &self.request.rejects_of {
+            // All records of an input refused, and refused again: the same bytes, another observation.
+            identity.update(commit.as_str().as_bytes());
         }
         if let Some(batch) = &self.request.batch {
             identity.update(batch.as_str().as_bytes());
@@ -161,6 +165,9 @@ impl Call<'_> {
             self.append(state, attempt)?
         };
         draft.attempt = Some(attempt.id.clone());
+        if let Some(commit) = request.rejects_of.clone() {
+            draft.actions.push(Action::RetryRejects { dt, commit });
+        }
         for file in &files.files {
             let file = DataFileSpec {
                 provenance,
@@ -170,7 +177,10 @@ impl Call<'_> {
         }
         for (input, result) in attempt.planned.iter().zip(&attempt.staged.inputs) {
             let spec = self.input_spec(input, result)?;
-            if !self.corrects() {
+            let met = state
+                .visible_inputs(dt)
+                .any(|(_, i)| i.spec.content == spec.content);
+            if !self.corrects() && (request.rejects_of.is_none() || !met) {
                 draft.requires.push(Requirement::InputAbsent {
                     dt,
                     content: spec.content.clone(),
@@ -196,10 +206,20 @@ impl Call<'_> {
 
     /// The draft of an append, before its files and inputs.
     fn append(&self, state: &DatasetState, attempt: &Attempt) -> Result<Draft> {
+        let dt = self.request.dt;
+        let mut draft = Draft::new(self.lake, Operation::Append, self.request.by.clone())?;
+        draft.requires = self.requirements(state, attempt);
+        if attempt.sealed {
+            draft.actions.push(Action::Open { dt });
+        }
+        Ok(draft)
+    }
+
+    /// What must hold beside what the inputs ask for.
+    fn requirements(&self, state: &DatasetState, attempt: &Attempt) -> Vec<Requirement> {
         let request = self.request;
         let dt = request.dt;
-        let mut draft = Draft::new(self.lake, Operation::Append, request.by.clone())?;
-        draft.requires = vec![
+        let mut requires = vec![
             Requirement::AttemptOpen {
                 attempt: attempt.id.clone(),
             },
@@ -216,20 +236,20 @@ impl Call<'_> {
                 Requirement::DateOpen { dt }
             },
         ];
+        if let Some(commit) = request.rejects_of.clone() {
+            requires.push(Requirement::RejectsWaiting { dt, commit });
+        }
         if let Some(batch) = &request.batch
             && !state
                 .visible_inputs(dt)
                 .any(|(_, i)| i.spec.batch.as_ref() == Some(batch))
         {
-            draft.requires.push(Requirement::BatchAbsent {
+            requires.push(Requirement::BatchAbsent {
                 dt,
                 batch: batch.clone(),
             });
         }
-        if attempt.sealed {
-            draft.actions.push(Action::Open { dt });
-        }
-        Ok(draft)
+        requires
     }
 
     fn input_spec(&self, input: &Planned, result: &InputResult) -> Result<InputSpec> {
@@ -239,7 +259,7 @@ impl Call<'_> {
             bytes: result.facts.bytes,
             rows: result.rows,
             rejected: result.rejected,
-            rules: rules_hash(&self.read_spec, result.facts.form)?,
+            rules: self.rules_of(&input.source, result.facts.form)?,
             batch: self.request.batch.clone(),
             load: self.request.load,
         })

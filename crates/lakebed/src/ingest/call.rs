@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ingest::convert::Plan;
 use crate::ingest::pipeline::Staged;
-use crate::ingest::read::{Form, InputSource, ReadOptions};
+use crate::ingest::read::{Form, InputSource, ReadOptions, rules_hash};
 use crate::ingest::request::{IngestRequest, ReplacedRevision, RevisionTarget};
 use crate::log::DatasetState;
 use crate::name::{AttemptId, ContentHash};
@@ -24,7 +24,6 @@ pub(super) struct Call<'a> {
     pub(super) version: u32,
     pub(super) schema_hash: ContentHash,
     pub(super) read_spec: ReadSpec,
-    pub(super) read: ReadOptions,
     pub(super) fields: Vec<FieldSpec>,
     pub(super) plan: Arc<Plan>,
 }
@@ -67,19 +66,52 @@ impl<'a> Call<'a> {
         let (published, schema_hash) = published;
         let schema = &published.schema;
         let read_spec = schema.input.overridden_by(&request.read);
-        let group_bytes = request.group_bytes.unwrap_or(GROUP_BYTES);
+        // Rules that contradict each other are refused before anything is read.
+        ReadOptions::new(&read_spec)?;
         Ok(Self {
             lake,
             request,
             version: schema.version,
             schema_hash,
             fields: schema.fields.clone(),
-            read: ReadOptions::new(&read_spec)?
-                .with_allow_empty(request.allow_empty)
-                .with_chunk_bytes(group_bytes),
             plan: Arc::new(Plan::compile(schema, &read_spec)?),
             read_spec,
         })
+    }
+
+    /// The rules by which the input is read. Kept rejects bring their own; what counts as NaN is for
+    /// the call and the schema to say, as is the delimiter of rejects that do not tell theirs.
+    fn rules(&self, source: &InputSource) -> ReadSpec {
+        let of_call = &self.read_spec;
+        match source.own_rules() {
+            None => of_call.clone(),
+            Some(own) => ReadSpec {
+                delimiter: own.delimiter.clone().or_else(|| of_call.delimiter.clone()),
+                quote: own.quote.clone().or_else(|| of_call.quote.clone()),
+                allow_nan: of_call.allow_nan,
+                nan_as_null: of_call.nan_as_null,
+                ..own.clone()
+            },
+        }
+    }
+
+    /// The same, checked.
+    pub(super) fn read_options(&self, source: &InputSource) -> Result<ReadOptions> {
+        let group_bytes = self.request.group_bytes.unwrap_or(GROUP_BYTES);
+        Ok(ReadOptions::new(&self.rules(source))?
+            .with_allow_empty(self.request.allow_empty)
+            .with_chunk_bytes(group_bytes))
+    }
+
+    /// The hash of these rules for an input that has the form.
+    pub(super) fn rules_of(&self, source: &InputSource, form: Form) -> Result<String> {
+        rules_hash(&self.rules(source), form)
+    }
+
+    /// The record that tried the rejects of this call again already.
+    pub(super) fn retried_by(&self, state: &DatasetState) -> Option<u64> {
+        let commit = self.request.rejects_of.as_ref()?;
+        state.find_rejects(self.request.dt, commit)?.retried_by
     }
 
     /// The partition that the call writes, as the date stands now.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
 use crate::ingest::call::{Attempt, Call, Known, Planned};
-use crate::ingest::read::{ChunkReader, rules_hash};
+use crate::ingest::read::ChunkReader;
 use crate::ingest::request::{ReplacedRevision, RevisionTarget, SkippedInput};
 use crate::log::{DatasetState, Draft, superseding};
 use crate::name::{BatchLabel, ContentHash};
@@ -111,13 +111,16 @@ impl Call<'_> {
             };
             let form = match form {
                 Some(form) => *form,
-                None => ChunkReader::open(&input.source, 0, &self.read)?.form(),
+                None => {
+                    let options = self.read_options(&input.source)?;
+                    ChunkReader::open(&input.source, 0, &options)?.form()
+                }
             };
             let identity = (
                 content.clone(),
                 self.request.batch.clone(),
                 self.version,
-                rules_hash(&self.read_spec, form)?,
+                self.rules_of(&input.source, form)?,
                 self.request.load == LoadKind::Full,
             );
             if !stored.remove(&identity) {

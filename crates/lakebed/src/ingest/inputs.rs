@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::{Error, Result};
 use crate::ingest::call::{Call, Known, Planned};
 use crate::ingest::pipeline::Staged;
-use crate::ingest::read::{ChunkReader, Form, InputSource, hash_input, rules_hash};
+use crate::ingest::read::{ChunkReader, Form, InputSource, hash_input};
 use crate::ingest::request::SkippedInput;
 use crate::log::{DatasetState, InputAnswer, InputQuery, answer};
 use crate::name::ContentHash;
@@ -37,15 +37,15 @@ impl Call<'_> {
             };
             if let Some(first) = seen.get(content) {
                 let reason = format!("has the same bytes as `{first}` of this call");
-                skipped.push(SkippedInput {
-                    name,
-                    content: content.clone(),
-                    reason,
-                    stored_by: None,
-                });
+                skipped.push(skip(name, content, reason, None));
                 continue;
             }
             seen.insert(content.clone(), name.clone());
+            if let Some(number) = self.retried_by(state) {
+                let reason = format!("its records were tried again by record {number}");
+                skipped.push(skip(name, content, reason, Some(number)));
+                continue;
+            }
             match self.ask(state, content, (source, *form))? {
                 InputAnswer::New { other_dates } => {
                     warnings.extend(known_elsewhere(&name, &other_dates));
@@ -62,12 +62,7 @@ impl Call<'_> {
                 }
                 InputAnswer::AlreadyThere { number } => {
                     let reason = format!("was stored for {} by record {number}", self.request.dt);
-                    skipped.push(SkippedInput {
-                        name,
-                        content: content.clone(),
-                        reason,
-                        stored_by: Some(number),
-                    });
+                    skipped.push(skip(name, content, reason, Some(number)));
                 }
                 InputAnswer::Refused(refusal) => {
                     return Err(refusal.into_error(&name, self.request.dt));
@@ -97,9 +92,9 @@ impl Call<'_> {
         let rules = if met {
             let form = match form {
                 Some(form) => form,
-                None => ChunkReader::open(source, 0, &self.read)?.form(),
+                None => ChunkReader::open(source, 0, &self.read_options(source)?)?.form(),
             };
-            rules_hash(&self.read_spec, form)?
+            self.rules_of(source, form)?
         } else {
             String::new()
         };
@@ -117,6 +112,7 @@ impl Call<'_> {
                 schema_version: self.version,
                 restore: self.request.restore,
                 replaces: self.corrects(),
+                is_retry: self.request.rejects_of.is_some(),
             },
         )
     }
@@ -145,7 +141,7 @@ impl Call<'_> {
             if !seen.insert(content.clone()) {
                 again = true;
             }
-            let rules = rules_hash(&self.read_spec, result.facts.form)?;
+            let rules = self.rules_of(&input.source, result.facts.form)?;
             match self.answer(state, &content, &rules) {
                 InputAnswer::New { .. } | InputAnswer::Repeat { .. } => {}
                 InputAnswer::AlreadyThere { .. } => again = true,
@@ -164,6 +160,20 @@ impl Call<'_> {
             );
         }
         Ok(again)
+    }
+}
+
+fn skip(
+    name: String,
+    content: &ContentHash,
+    reason: String,
+    stored_by: Option<u64>,
+) -> SkippedInput {
+    SkippedInput {
+        name,
+        content: content.clone(),
+        reason,
+        stored_by,
     }
 }
 

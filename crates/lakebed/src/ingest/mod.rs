@@ -31,7 +31,7 @@ mod write;
 mod tests;
 
 pub use progress::{Progress, Silent};
-pub use rejects::{KeptReject, Retry, RetryGroup, for_each_reject, retry_inputs};
+pub use rejects::{KeptReject, Retry, for_each_reject, retry_inputs};
 pub use request::{
     IngestOutcome, IngestReport, IngestRequest, REPORT_FORMAT, ReplacedRevision, RevisionTarget,
     SkippedInput, StoredInput, WrittenFile,

@@ -18,9 +18,9 @@ use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::ingest::chunk::{Chunk, ChunkBody};
 use crate::ingest::convert::{Plan, RejectDraft};
-use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoder, Mismatch};
+use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoded, Decoder, Mismatch};
 use crate::ingest::progress::Progress;
-use crate::ingest::read::{ChunkReader, InputFacts, InputSource, ReadOptions};
+use crate::ingest::read::{ChunkReader, FirstPlaces, InputFacts, InputSource, ReadOptions};
 use crate::ingest::write::{
     DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, StagedFile,
 };
@@ -31,7 +31,8 @@ use crate::store::{Store, StorePath};
 pub(super) struct Job<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) inputs: &'a [InputSource],
-    pub(super) read: &'a ReadOptions,
+    /// How each input is read.
+    pub(super) read: &'a [ReadOptions],
     pub(super) plan: Arc<Plan>,
     pub(super) source: &'a SourceName,
     pub(super) mismatch: Mismatch,
@@ -196,8 +197,9 @@ fn read_all(
         seq += 1;
         sent
     };
-    for (index, input) in shared.job.inputs.iter().enumerate() {
-        let mut reader = ChunkReader::open(input, index, shared.job.read)?;
+    let inputs = shared.job.inputs.iter().zip(shared.job.read).enumerate();
+    for (index, (input, read)) in inputs {
+        let mut reader = ChunkReader::open(input, index, read)?;
         let mut done = 0;
         loop {
             if let Some(buffer) = shared.take_buffer() {
@@ -272,11 +274,12 @@ fn decode_and_encode(
     let mut batches = Vec::new();
     // Each chunk goes as soon as it is decoded: encoding needs its columns alone.
     for chunk in chunks {
-        let name = job
-            .inputs
-            .get(chunk.input)
-            .map_or("-", InputSource::display_name);
-        let decoded = decoder.decode(&chunk, name)?;
+        let input = job.inputs.get(chunk.input);
+        let name = input.map_or("-", InputSource::display_name);
+        let mut decoded = decoder.decode(&chunk, name)?;
+        if let Some(places) = input.and_then(InputSource::first_places) {
+            name_first_places(places, &mut decoded);
+        }
         let (rows, rejected) = (decoded.stats.rows, decoded.stats.rejected);
         job.progress.advance(0, rows, rejected);
         if rejected > 0 && job.mismatch == Mismatch::Fail {
@@ -307,6 +310,23 @@ fn decode_and_encode(
         None => return Err(Error::internal("the first row group failed")),
     }
     Ok(done)
+}
+
+/// Names the file and line where records were first met in place of those of a scratch file.
+fn name_first_places(places: &FirstPlaces, decoded: &mut Decoded) {
+    for item in decoded.stats.drift.items_mut() {
+        if let Some(first) = places.find(item.line) {
+            item.file = first.file.to_string();
+            item.line = first.line;
+        }
+    }
+    for draft in &mut decoded.rejects {
+        if let Some(first) = places.find(draft.line) {
+            draft.file = first.file.to_string();
+            draft.line = first.line;
+            draft.form = first.form;
+        }
+    }
 }
 
 /// Rows and rejects by input.
@@ -414,9 +434,13 @@ impl Appender<'_> {
         let index = u32::try_from(input)
             .map_err(|_| Error::limit("there are more than 4294967295 inputs"))?;
         let label = self.labels.get(input).cloned().unwrap_or_default();
+        let source = self.shared.job.inputs.get(input);
+        let is_named = source.is_some_and(|i| i.first_places().is_some());
         for mut draft in rejects {
-            // The lake does not depend on where a machine keeps its inbox.
-            draft.file.clone_from(&label);
+            if !is_named {
+                // The lake does not depend on where a machine keeps its inbox.
+                draft.file.clone_from(&label);
+            }
             if self.rejects.is_none() {
                 let path = self.shared.job.rejects_stage.child("writing-rejects");
                 self.rejects = Some(LinesFileWriter::create(self.shared.job.store, path)?);

@@ -1,13 +1,16 @@
 //! Kept rejects: reading them, and trying them again under the present schema version.
+//!
+//! That they are tried again once is kept by the fold, that a reject is listed until it was stored by
+//! [`for_each_reject`] (REJ-2).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::ingest::read::InputSource;
+use crate::ingest::read::{FirstPlaces, InputSource};
 use crate::log::{DatasetState, RejectsState};
 use crate::name::{CommitId, ContentHash};
 use crate::spec::{InputFormat, ReadSpec, RejectRecord};
@@ -26,7 +29,9 @@ pub struct KeptReject {
     pub record: RejectRecord,
 }
 
-/// Hands every kept reject of a date to `each`, in commit order; `each` answers whether to go on.
+/// Hands every kept reject of a date that still is one to `each`, in commit order; `each` answers
+/// whether to go on. A record that was tried again is not handed out where it was first kept: it was
+/// stored, or it is among the rejects of the commit that tried it.
 pub async fn for_each_reject(
     lake: &Lake,
     state: &DatasetState,
@@ -42,6 +47,9 @@ pub async fn for_each_reject(
         let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
         for (n, record) in parse_lines(&path, &bytes)?.into_iter().enumerate() {
             let record = record.map_err(|e| e.with("line", n + 1))?;
+            if rejects.retried_by.is_some() && record.was_read() {
+                continue;
+            }
             let kept = KeptReject {
                 commit: rejects.commit.clone(),
                 log_position: rejects.number,
@@ -101,32 +109,19 @@ fn parse_lines(path: &StorePath, bytes: &[u8]) -> Result<Vec<Result<RejectRecord
     Ok(records)
 }
 
-/// Quarantined records of one form, written out as inputs of a new call.
-#[derive(Debug)]
-pub struct RetryGroup {
-    /// The inputs, in the scratch folder.
-    pub inputs: Vec<InputSource>,
-    /// How they are read.
-    pub read: ReadSpec,
-    /// Records in them.
-    pub records: u64,
-}
-
 /// What `--rejects-of` tries again.
 #[derive(Debug)]
 pub struct Retry {
     /// The business date of the commit.
     pub dt: BusinessDate,
-    /// One call each.
-    pub groups: Vec<RetryGroup>,
+    /// Its rejected records in the scratch folder: inputs of one call.
+    pub inputs: Vec<InputSource>,
     /// Rejects that were no records at all (bad syntax, ragged rows, repeated headers): not tried.
     pub left: u64,
 }
 
-/// Faults of what was never a record: trying them again is pointless.
-const NOT_RECORDS: [&str; 4] = ["syntax", "not_a_record", "cells", "header_row"];
-
-/// Writes the quarantined records of a commit into `scratch`, so that they can be ingested again.
+/// Writes the quarantined records of a commit into `scratch`, so that they can be ingested again by
+/// a call that names the commit as its `rejects_of`.
 pub async fn retry_inputs(
     lake: &Lake,
     state: &DatasetState,
@@ -135,13 +130,8 @@ pub async fn retry_inputs(
 ) -> Result<Retry> {
     let (dt, rejects) = state
         .dates()
-        .iter()
-        .find_map(|(dt, date)| {
-            date.rejects
-                .iter()
-                .find(|r| r.commit == *commit)
-                .map(|r| (*dt, r))
-        })
+        .keys()
+        .find_map(|dt| Some((*dt, state.find_rejects(*dt, commit)?)))
         .ok_or_else(|| {
             Error::not_found(format!(
                 "commit `{commit}` of `{}` has kept no rejects",
@@ -155,81 +145,94 @@ pub async fn retry_inputs(
     let (path, bytes) = rejects_bytes(lake, state, dt, rejects).await?;
     let mut texts = RetryTexts::default();
     for record in parse_lines(&path, &bytes)? {
-        texts.add(record?);
+        texts.add(&record?);
     }
     let left = texts.left;
     Ok(Retry {
         dt,
-        groups: texts.write(commit, scratch)?,
+        inputs: texts.write(commit, scratch)?,
         left,
     })
 }
 
-/// Quarantined records gathered by the form of their input; CSV by header, too.
+/// Records of one form as the text of a scratch file.
+#[derive(Default)]
+struct RetryText {
+    bytes: Vec<u8>,
+    lines: u64,
+    places: FirstPlaces,
+}
+
+impl RetryText {
+    fn add(&mut self, record: &RejectRecord, text: impl Iterator<Item = u8>) {
+        let form = match record.form.as_str() {
+            "csv" => "csv",
+            "parquet" => "parquet",
+            _ => "json",
+        };
+        let place = (record.file.as_str(), record.line);
+        self.places.push(self.lines + 1, place, form);
+        for byte in text.chain([b'\n']) {
+            self.lines += u64::from(byte == b'\n');
+            self.bytes.push(byte);
+        }
+    }
+}
+
+/// What rows of one CSV form share: header, delimiter, quote.
+type CsvRules = (Vec<String>, Option<char>, Option<char>);
+
+/// Quarantined records gathered by how they are read.
 #[derive(Default)]
 struct RetryTexts {
-    json: (Vec<u8>, u64),
-    csv: BTreeMap<Vec<String>, (Vec<u8>, u64)>,
+    json: RetryText,
+    csv: BTreeMap<CsvRules, RetryText>,
     left: u64,
 }
 
 impl RetryTexts {
-    fn add(&mut self, record: RejectRecord) {
-        if record
-            .reasons
-            .iter()
-            .any(|r| NOT_RECORDS.contains(&r.code.as_str()))
-        {
+    fn add(&mut self, record: &RejectRecord) {
+        if !record.was_read() {
             self.left += 1;
         } else if record.form == "csv" {
-            let (text, records) = self.csv.entry(record.header).or_default();
-            text.extend_from_slice(record.raw.trim_end_matches(['\r', '\n']).as_bytes());
-            text.push(b'\n');
-            *records += 1;
+            let rules = (record.header.clone(), record.delimiter, record.quote);
+            let row = record.raw.trim_end_matches(['\r', '\n']);
+            self.csv.entry(rules).or_default().add(record, row.bytes());
         } else {
             // A line break outside of strings is white space, and strings hold none: one line each.
-            let (text, records) = &mut self.json;
-            text.extend(
-                record
-                    .raw
-                    .bytes()
-                    .map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }),
-            );
-            text.push(b'\n');
-            *records += 1;
+            let is_break = |b| matches!(b, b'\n' | b'\r');
+            let line = record
+                .raw
+                .bytes()
+                .map(|b| if is_break(b) { b' ' } else { b });
+            self.json.add(record, line);
         }
     }
 
-    fn write(self, commit: &CommitId, scratch: &Path) -> Result<Vec<RetryGroup>> {
-        let mut groups = Vec::new();
-        let mut group = |name: String, text: &[u8], records: u64, read: ReadSpec| -> Result<()> {
-            let file = write_scratch(scratch, &name, text)?;
-            groups.push(RetryGroup {
-                inputs: vec![InputSource::file(&file)],
-                read,
-                records,
-            });
-            Ok(())
-        };
-        let (text, records) = self.json;
-        if records > 0 {
+    fn write(self, commit: &CommitId, scratch: &Path) -> Result<Vec<InputSource>> {
+        let mut inputs = Vec::new();
+        if self.json.lines > 0 {
             let read = ReadSpec {
                 format: Some(InputFormat::Jsonl),
                 encoding: utf8(),
                 ..ReadSpec::default()
             };
-            group(format!("rejects-of-{commit}.jsonl"), &text, records, read)?;
+            let file = scratch.join(format!("rejects-of-{commit}.jsonl"));
+            inputs.push(write_scratch(&file, self.json, read)?);
         }
-        for (n, (header, (text, records))) in self.csv.into_iter().enumerate() {
+        for (n, ((header, delimiter, quote), text)) in self.csv.into_iter().enumerate() {
             let read = ReadSpec {
                 format: Some(InputFormat::Csv),
                 encoding: utf8(),
                 header: Some(header),
+                delimiter: delimiter.map(String::from),
+                quote: quote.map(String::from),
                 ..ReadSpec::default()
             };
-            group(format!("rejects-of-{commit}-{n}.csv"), &text, records, read)?;
+            let file = scratch.join(format!("rejects-of-{commit}-{n}.csv"));
+            inputs.push(write_scratch(&file, text, read)?);
         }
-        Ok(groups)
+        Ok(inputs)
     }
 }
 
@@ -237,10 +240,8 @@ fn utf8() -> Option<String> {
     Some("utf-8".to_owned())
 }
 
-fn write_scratch(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
-    let path = folder.join(name);
-    std::fs::File::create(&path)
-        .and_then(|mut f| f.write_all(bytes))
+fn write_scratch(path: &Path, text: RetryText, read: ReadSpec) -> Result<InputSource> {
+    std::fs::write(path, &text.bytes)
         .map_err(|e| Error::io("write the file", path.display(), e))?;
-    Ok(path)
+    Ok(InputSource::of_rejects(path, read, text.places))
 }

@@ -42,8 +42,9 @@ fn mismatch_error(report: &IngestReport) -> Error {
             "... and {beyond} more; `--format json` names them all"
         ));
     }
-    for hint in reading {
-        error = error.hint(hint.as_str());
+    if !reading.is_empty() {
+        // Read by other rules, the records are others: what these ones suggest leads astray.
+        return reading.iter().fold(error, |e, hint| e.hint(hint.as_str()));
     }
     let mut hints: Vec<&str> = drift.items().filter_map(|i| i.hint.as_deref()).collect();
     hints.dedup();

@@ -53,6 +53,8 @@ pub struct IngestRequest {
     pub allow_empty: bool,
     /// Store again what was retired.
     pub restore: bool,
+    /// The commit whose kept rejects the inputs are; `None` = they come from outside.
+    pub rejects_of: Option<CommitId>,
     /// Full or incremental load.
     pub load: LoadKind,
     /// How the rows came to be; `None` = live, or backfill for a past date that was never opened.

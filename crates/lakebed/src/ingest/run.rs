@@ -199,6 +199,7 @@ impl Call<'_> {
                     | Requirement::AttemptOpen { .. }
                     | Requirement::DateUnchanged { .. }
                     | Requirement::PartitionActive { .. }
+                    | Requirement::RejectsWaiting { .. }
                     | Requirement::DateSealed { .. } => Ok(Tried::StartOver),
                     Requirement::DateOpen { .. } if self.request.late => Ok(Tried::StartOver),
                     Requirement::DateOpen { .. } | Requirement::SchemaPublished { .. } => {
@@ -221,6 +222,10 @@ impl Call<'_> {
     ) -> Result<Staged> {
         let request = self.request;
         let inputs: Vec<InputSource> = planned.iter().map(|p| p.source.clone()).collect();
+        let read = inputs
+            .iter()
+            .map(|i| self.read_options(i))
+            .collect::<Result<Vec<_>>>()?;
         let total = inputs
             .iter()
             .map(InputSource::bytes_total)
@@ -234,7 +239,7 @@ impl Call<'_> {
         let staged = run_pipeline(&Job {
             store: &**self.lake.store(),
             inputs: &inputs,
-            read: &self.read,
+            read: &read,
             plan: Arc::clone(&self.plan),
             source: &request.dataset.source(),
             mismatch: request.mismatch,

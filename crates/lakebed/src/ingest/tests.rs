@@ -87,6 +87,7 @@ impl Fixture {
             complete: false,
             late: false,
             allow_empty: false,
+            rejects_of: None,
             restore: false,
             load: LoadKind::Incremental,
             provenance: None,
@@ -236,16 +237,43 @@ async fn quarantined_records_are_tried_again() {
     let report = f.ingest(&request).await.unwrap();
     assert_eq!((report.rows, report.rejected), (1, 2));
     let state = f.state().await;
-    let retry = retry_inputs(&f.lake, &state, &report.commit.unwrap(), f.dir.path())
+    let commit = report.commit.unwrap();
+    let retry = retry_inputs(&f.lake, &state, &commit, f.dir.path())
         .await
         .unwrap();
-    assert_eq!(
-        (retry.left, retry.groups.len(), retry.groups[0].records),
-        (1, 1, 1)
-    );
+    assert_eq!((retry.left, retry.inputs.len()), (1, 1));
     let mut again = request.clone();
-    again.inputs = retry.groups[0].inputs.clone();
-    again.read = retry.groups[0].read.clone();
+    again.inputs = retry.inputs;
+    again.rejects_of = Some(commit.clone());
     let second = f.ingest(&again).await.unwrap();
     assert_eq!((second.rows, second.rejected), (0, 1), "still no int");
+    let first = second.drift.items().next().unwrap();
+    assert_eq!((first.file.as_str(), first.line), ("a.csv", 3));
+    assert_eq!(listed(&f).await, ["a.csv:5", "a.csv:3"]);
+
+    // A second call, and one that began before the first ended, find that it was done.
+    let third = f.ingest(&again).await.unwrap();
+    assert_eq!(third.outcome, IngestOutcome::AlreadyThere);
+    assert_eq!(third.skipped[0].stored_by, Some(2));
+    assert_eq!(
+        f.state()
+            .await
+            .find_rejects(again.dt, &commit)
+            .unwrap()
+            .retried_by,
+        Some(2)
+    );
+}
+
+/// `file:line` of every listed reject.
+async fn listed(f: &Fixture) -> Vec<String> {
+    let state = f.state().await;
+    let mut found = Vec::new();
+    for_each_reject(&f.lake, &state, "2026-05-20".parse().unwrap(), |kept| {
+        found.push(format!("{}:{}", kept.record.file, kept.record.line));
+        Ok(true)
+    })
+    .await
+    .unwrap();
+    found
 }

@@ -28,7 +28,7 @@ impl DatasetState {
         let reason = match requirement {
             Requirement::AttemptOpen { attempt } => self
                 .abandoned
-                .contains(attempt)
+                .contains_key(attempt)
                 .then(|| format!("attempt `{attempt}` was abandoned")),
             Requirement::InputAbsent { dt, content, batch } => {
                 self.find_input(*dt, content, batch.as_ref())
@@ -54,6 +54,12 @@ impl DatasetState {
             Requirement::DateSealed { dt } => {
                 (!self.is_sealed(*dt)).then(|| format!("{dt} of `{}` is not sealed", self.dataset))
             }
+            Requirement::RejectsWaiting { dt, commit } => match self.find_rejects(*dt, commit) {
+                None => Some(format!("commit `{commit}` kept no rejects of {dt}")),
+                Some(kept) => kept.retried_by.map(|n| {
+                    format!("rejects of commit `{commit}` were tried again by record {n}")
+                }),
+            },
             Requirement::SchemaPublished { .. } => None,
         };
         match reason {

@@ -12,7 +12,7 @@ use crate::log::read_record;
 use crate::log::state::DatasetState;
 use crate::name::{AttemptId, CommitId, ContentHash};
 use crate::spec::{
-    Action, By, LogPosition, Operation, RECORD_FORMAT, RECORD_MIN_READER, Record, Requirement,
+    Action, By, LogPosition, Operation, RECORD_FORMAT, Record, Requirement, min_reader,
 };
 use crate::store::{Lake, PutOutcome, log_record_path, schema_path};
 use crate::time::unique_id;
@@ -128,7 +128,7 @@ fn build(lake: &Lake, state: &DatasetState, draft: &Draft) -> Record {
     let LogPosition { number, hash } = state.position().clone();
     Record {
         format: RECORD_FORMAT,
-        min_reader: RECORD_MIN_READER,
+        min_reader: min_reader(&draft.actions),
         lake: lake.id().clone(),
         dataset: state.dataset().clone(),
         number: number + 1,
@@ -169,5 +169,8 @@ pub fn refusal(unmet: &Unmet) -> Error {
         }
         Requirement::InputAbsent { .. } => error.hint("another call stored it meanwhile; call again to see"),
         Requirement::DateSealed { .. } => error.hint("another call opened the date meanwhile; call again"),
+        Requirement::RejectsWaiting { .. } => {
+            error.hint("`lakebed rejects DATASET --date D` lists what is still rejected, and the commits that keep it")
+        }
     }
 }

@@ -111,10 +111,8 @@ pub async fn abandon(
     by: By,
 ) -> Result<SealOutcome> {
     state.catch_up(lake).await?;
-    if state.is_abandoned(attempt) {
-        return Ok(SealOutcome::AlreadySo {
-            number: state.position().number,
-        });
+    if let Some(number) = state.abandoned_by(attempt) {
+        return Ok(SealOutcome::AlreadySo { number });
     }
     let mut draft = Draft::new(lake, Operation::Abandon, by)?;
     draft.requires = vec![Requirement::AttemptOpen {
@@ -138,7 +136,7 @@ pub async fn abandon(
             }
         }
         CommitOutcome::Conflict(_) => SealOutcome::AlreadySo {
-            number: state.position().number,
+            number: state.abandoned_by(attempt).unwrap_or(0),
         },
     };
     // The attempt may have committed between the look and the put; the earlier record stands.

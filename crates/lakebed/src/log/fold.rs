@@ -2,7 +2,7 @@
 //!
 //! LOG-4: a record whose actions contradict the fold before it (a file added twice, an illegal move
 //! of a partition's state) stops the fold: such a log was not written by commits. LOG-8: readers never
-//! see two revisions of one date.
+//! see two revisions of one date. REJ-2: the rejects of a commit are tried again by one record at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +11,7 @@ use crate::log::read::LoggedRecord;
 use crate::log::state::{
     DatasetState, FileState, InputState, Partition, RejectsState, RevisionState,
 };
+use crate::name::CommitId;
 use crate::spec::{Action, PartitionKey, PartitionState};
 use crate::time::BusinessDate;
 
@@ -63,17 +64,7 @@ impl DatasetState {
             Action::AddPartition { partition, state } => {
                 self.begin_revision(partition, *state, record.number)?;
             }
-            Action::RemoveFile { partition, name } => {
-                let removed = self
-                    .partitions
-                    .get_mut(partition)
-                    .and_then(|p| p.files.remove(name));
-                if removed.is_none() {
-                    return Err(format!(
-                        "file `{name}` is removed from {partition}, which does not hold it"
-                    ));
-                }
-            }
+            Action::RemoveFile { partition, name } => self.remove_file(partition, name)?,
             Action::AddInput { partition, input } => {
                 let state = InputState {
                     spec: input.clone(),
@@ -90,8 +81,12 @@ impl DatasetState {
                     attempt: record.attempt.clone(),
                     number: record.number,
                     commit: record.commit.clone(),
+                    retried_by: None,
                 };
                 self.dates.entry(*dt).or_default().rejects.push(state);
+            }
+            Action::RetryRejects { dt, commit } => {
+                self.retry_rejects(*dt, commit, record.number)?;
             }
             Action::SetState {
                 partition,
@@ -103,12 +98,46 @@ impl DatasetState {
             }
             Action::Open { dt } => self.dates.entry(*dt).or_default().sealed = None,
             Action::Abandon { attempt } => {
-                self.abandoned.insert(attempt.clone());
+                self.abandoned
+                    .entry(attempt.clone())
+                    .or_insert(record.number);
             }
             Action::EraseInput { content } => {
                 self.erased.insert(content.clone());
             }
         }
+        Ok(())
+    }
+
+    fn remove_file(&mut self, key: &PartitionKey, name: &str) -> Result<(), String> {
+        let partition = self.partitions.get_mut(key);
+        match partition.and_then(|p| p.files.remove(name)) {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "file `{name}` is removed from {key}, which does not hold it"
+            )),
+        }
+    }
+
+    fn retry_rejects(
+        &mut self,
+        dt: BusinessDate,
+        commit: &CommitId,
+        number: u64,
+    ) -> Result<(), String> {
+        let kept = self.dates.get_mut(&dt).map(|d| &mut d.rejects);
+        let kept = kept.and_then(|all| all.iter_mut().find(|r| r.commit == *commit));
+        let Some(rejects) = kept else {
+            return Err(format!(
+                "rejects of commit `{commit}` are tried again, which kept none of {dt}"
+            ));
+        };
+        if let Some(earlier) = rejects.retried_by {
+            return Err(format!(
+                "rejects of commit `{commit}` are tried again, which record {earlier} did"
+            ));
+        }
+        rejects.retried_by = Some(number);
         Ok(())
     }
 

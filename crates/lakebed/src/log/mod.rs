@@ -11,8 +11,9 @@
 //! ```
 //!
 //! `state` is the fold, `commit` the one way a record is put, `replay` what happens to an input that
-//! was seen before.
+//! was seen before, `attempts` what is known of a try and how it is given up.
 
+mod attempts;
 mod check;
 mod commit;
 mod complete;
@@ -28,10 +29,11 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
+pub use attempts::{AttemptTrace, give_up, staged_dataset, trace_attempt};
 pub use check::Unmet;
 pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
-pub use moves::{finish_moves, restore_places, staged_attempts};
+pub use moves::{finish_moves, restore_places, staged_attempts, staged_paths};
 pub use place::find_file;
 pub use read::{LoggedRecord, list_datasets, read_after, read_record};
 pub use replay::{InputAnswer, InputQuery, Refusal, answer};

@@ -5,7 +5,7 @@
 //! the data folders before the first new one comes in; so a folder reader may miss rows for a moment,
 //! but never counts one twice. Any opener may finish a move; each rename is idempotent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
@@ -102,6 +102,12 @@ async fn empty_stage(
     }
     kill_point("move.done");
     Ok(moved)
+}
+
+/// The paths below the stage of all that an attempt's record names.
+#[must_use]
+pub fn staged_paths(state: &DatasetState, attempt: &AttemptId, number: u64) -> BTreeSet<StorePath> {
+    staged_places(state, attempt, number).into_keys().collect()
 }
 
 /// The places of an attempt's files by their path below the stage; `None` = not now.

@@ -147,7 +147,7 @@ fn parse_record(path: &StorePath, bytes: &[u8]) -> Result<Record> {
     let needs = value.get("min_reader").and_then(Value::as_u64);
     if needs.is_some_and(|n| n > u64::from(RECORD_FORMAT)) {
         return Err(
-            Error::precondition("this log record was written by a newer Lakebed")
+            Error::unavailable("this log record was written by a newer Lakebed")
                 .with("file", path)
                 .with("min_reader", needs.unwrap_or(0))
                 .hint(format!(

@@ -13,6 +13,7 @@
 //! | erased | refused always |
 //! | on another date | new, with a warning |
 //! | its batch label with other content | refused |
+//! | only as an input without rows, and it is a retry of rejects | new |
 
 use std::fmt;
 
@@ -39,6 +40,9 @@ pub struct InputQuery<'a> {
     pub restore: bool,
     /// Whether the call replaces what is visible of the date: then that does not count as met before.
     pub replaces: bool,
+    /// Whether it holds rejects that are tried again. When all records of an input were refused, its
+    /// rejects are the same bytes; an input that gave no row is then no reason to skip them.
+    pub is_retry: bool,
 }
 
 /// Why an input is refused.
@@ -169,7 +173,8 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     }
     let mut here = state
         .visible_inputs(query.dt)
-        .filter(|(_, i)| i.spec.content == *query.content);
+        .filter(|(_, i)| i.spec.content == *query.content)
+        .filter(|(_, i)| !query.is_retry || i.spec.rows > 0);
     if let Some((key, input)) = here.next() {
         if query.batch.is_some() && label_known.is_none() {
             return InputAnswer::Repeat {
@@ -195,7 +200,14 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     if let Some(number) = retired_record(state, query).filter(|_| !query.restore) {
         return InputAnswer::Refused(Refusal::Retired { number });
     }
-    let other_dates = state
+    InputAnswer::New {
+        other_dates: other_dates(state, query),
+    }
+}
+
+/// Other dates whose visible partitions hold the same bytes.
+fn other_dates(state: &DatasetState, query: &InputQuery<'_>) -> Vec<BusinessDate> {
+    state
         .dates()
         .keys()
         .filter(|dt| **dt != query.dt)
@@ -205,8 +217,7 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
                 .any(|(_, i)| i.spec.content == *query.content)
         })
         .copied()
-        .collect();
-    InputAnswer::New { other_dates }
+        .collect()
 }
 
 fn retired_record(state: &DatasetState, query: &InputQuery<'_>) -> Option<u64> {

@@ -45,6 +45,8 @@ pub struct RejectsState {
     pub number: u64,
     /// That record's commit.
     pub commit: CommitId,
+    /// The record that tried them again; `None` = they wait. What was no record waits for ever.
+    pub retried_by: Option<u64>,
 }
 
 /// A partition.
@@ -107,7 +109,7 @@ pub struct DatasetState {
     pub(super) dates: BTreeMap<BusinessDate, DateState>,
     pub(super) commits: BTreeMap<CommitId, u64>,
     pub(super) attempts: BTreeMap<AttemptId, u64>,
-    pub(super) abandoned: BTreeSet<AttemptId>,
+    pub(super) abandoned: BTreeMap<AttemptId, u64>,
     pub(super) erased: BTreeSet<ContentHash>,
 }
 
@@ -123,7 +125,7 @@ impl DatasetState {
             dates: BTreeMap::new(),
             commits: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            abandoned: BTreeSet::new(),
+            abandoned: BTreeMap::new(),
             erased: BTreeSet::new(),
         }
     }
@@ -237,7 +239,13 @@ impl DatasetState {
     /// Whether the attempt was abandoned.
     #[must_use]
     pub fn is_abandoned(&self, attempt: &AttemptId) -> bool {
-        self.abandoned.contains(attempt)
+        self.abandoned.contains_key(attempt)
+    }
+
+    /// The record that abandoned the attempt; `None` = it was not.
+    #[must_use]
+    pub fn abandoned_by(&self, attempt: &AttemptId) -> Option<u64> {
+        self.abandoned.get(attempt).copied()
     }
 
     /// Whether the input was erased for ever.
@@ -250,6 +258,13 @@ impl DatasetState {
     #[must_use]
     pub fn find_commit(&self, commit: &CommitId) -> Option<u64> {
         self.commits.get(commit).copied()
+    }
+
+    /// The rejects of the date that the commit kept.
+    #[must_use]
+    pub fn find_rejects(&self, dt: BusinessDate, commit: &CommitId) -> Option<&RejectsState> {
+        let date = self.dates.get(&dt)?;
+        date.rejects.iter().find(|r| r.commit == *commit)
     }
 
     /// Inputs of a date's visible partitions.

@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 use crate::name::{AttemptId, BatchLabel, ContentHash, DatasetRef};
 use crate::spec::{
     Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, LogPosition, Operation,
-    PartitionKey, PartitionState, Provenance, Requirement,
+    PartitionKey, PartitionState, Provenance, RejectsFileSpec, Requirement,
 };
 use crate::store::{Lake, LocalStore, log_record_path, success_path};
 use crate::time::{BusinessDate, Clock, Instant};
@@ -150,6 +150,7 @@ fn ask(
             schema_version: version,
             restore,
             replaces: false,
+            is_retry: false,
         },
     )
 }
@@ -440,10 +441,7 @@ async fn broken_logs_are_refused_by_name() {
             .replace("\"min_reader\": 1", "\"min_reader\": 9"),
     )
     .unwrap();
-    assert_eq!(
-        load().await.unwrap_err().kind(),
-        ErrorKind::PreconditionFailed
-    );
+    assert_eq!(load().await.unwrap_err().kind(), ErrorKind::Unavailable);
     std::fs::write(
         &root,
         String::from_utf8(good.clone())
@@ -539,4 +537,66 @@ async fn two_visible_revisions_stop_the_fold() {
         let error = commit(&f.lake, &mut state, &draft).await.unwrap_err();
         assert!(error.context().iter().any(|(_, v)| v == "LOG-4"), "{error}");
     }
+}
+
+/// Attacks REJ-2 and LOG-4.
+#[tokio::test]
+async fn rejects_are_tried_again_once() {
+    let f = fixture().await;
+    let mut state = DatasetState::empty(f.dataset.clone());
+    let day = dt("2024-05-20");
+    let draft = |actions: Vec<Action>, requires: Vec<Requirement>| {
+        let mut draft = Draft::new(&f.lake, Operation::Append, by()).unwrap();
+        (draft.actions, draft.requires) = (actions, requires);
+        draft
+    };
+    let file = RejectsFileSpec {
+        name: "rejects-1.jsonl.zst".into(),
+        records: 2,
+        bytes: 1,
+        blake3: ContentHash::of(b"r"),
+    };
+    let first = draft(vec![Action::AddRejects { dt: day, file }], Vec::new());
+    let kept = first.commit.clone();
+    let CommitOutcome::Committed(logged) = commit(&f.lake, &mut state, &first).await.unwrap()
+    else {
+        panic!("the first commit met a conflict");
+    };
+    assert_eq!((logged.record.format, logged.record.min_reader), (2, 1));
+
+    let retry = |dt: BusinessDate| {
+        let commit = kept.clone();
+        let action = Action::RetryRejects {
+            dt,
+            commit: commit.clone(),
+        };
+        draft(
+            vec![action],
+            vec![Requirement::RejectsWaiting { dt, commit }],
+        )
+    };
+    let other_day = commit(&f.lake, &mut state, &retry(dt("2024-05-21")))
+        .await
+        .unwrap();
+    assert!(matches!(other_day, CommitOutcome::Conflict(_)));
+    // Two calls plan the same retry; the second is told so and puts nothing.
+    let (one, two) = (retry(day), retry(day));
+    let CommitOutcome::Committed(logged) = commit(&f.lake, &mut state, &one).await.unwrap() else {
+        panic!("the retry met a conflict");
+    };
+    assert_eq!(
+        logged.record.min_reader, 2,
+        "an older program must not fold it"
+    );
+    let CommitOutcome::Conflict(unmet) = commit(&f.lake, &mut state, &two).await.unwrap() else {
+        panic!("the rejects were tried again twice");
+    };
+    assert!(unmet.reason.contains("record 2"), "{unmet}");
+
+    // A log that says so nevertheless was not written by commits.
+    let mut forged = logged;
+    forged.record.number = 3;
+    let error = state.apply(&forged).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CorruptData);
+    assert!(error.to_string().contains("LOG-4"), "{error}");
 }

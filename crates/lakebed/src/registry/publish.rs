@@ -234,7 +234,7 @@ fn parse_published(path: &StorePath, bytes: &[u8]) -> Result<PublishedSchema> {
     let format = value.get("format").and_then(Value::as_u64);
     if format.is_some_and(|f| f > u64::from(PUBLISHED_FORMAT)) {
         return Err(
-            Error::precondition("this schema was published by a newer Lakebed")
+            Error::unavailable("this schema was published by a newer Lakebed")
                 .with("file", path)
                 .with("format", format.unwrap_or(0))
                 .hint(format!(

@@ -24,7 +24,7 @@ pub use lake::{LAKE_FORMAT, LakeSpec};
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, LogPosition, Operation, Provenance,
-    RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
+    RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement, min_reader,
 };
 pub use reject::{RejectReason, RejectRecord};
 pub use schema::{

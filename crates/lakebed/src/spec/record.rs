@@ -13,9 +13,28 @@ use crate::spec::{PartitionKey, PartitionState};
 use crate::time::{BusinessDate, Instant};
 
 /// Format number of records this program writes.
-pub const RECORD_FORMAT: u32 = 1;
-/// The oldest reader that understands what this program writes.
+pub const RECORD_FORMAT: u32 = 2;
+/// The oldest reader that understands a record which uses nothing newer ([`min_reader`]).
 pub const RECORD_MIN_READER: u32 = 1;
+
+/// The oldest reader that folds a record of these actions.
+#[must_use]
+pub fn min_reader(actions: &[Action]) -> u32 {
+    let of_action = |action: &Action| match action {
+        Action::AddPartition { .. } | Action::RetryRejects { .. } => 2,
+        Action::AddFile { .. }
+        | Action::RemoveFile { .. }
+        | Action::AddInput { .. }
+        | Action::AddRejects { .. }
+        | Action::SetState { .. }
+        | Action::Complete { .. }
+        | Action::Open { .. }
+        | Action::Abandon { .. }
+        | Action::EraseInput { .. } => RECORD_MIN_READER,
+    };
+    let newest = actions.iter().map(of_action).max();
+    newest.unwrap_or(RECORD_MIN_READER)
+}
 
 /// Where a dataset's log ends, or how far a catalog has applied it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,6 +210,13 @@ pub enum Requirement {
         /// Number of the last record that touched it.
         number: u64,
     },
+    /// The commit kept rejects of the date, and no record has tried them again.
+    RejectsWaiting {
+        /// Business date.
+        dt: BusinessDate,
+        /// The commit.
+        commit: CommitId,
+    },
     /// The schema version was published.
     SchemaPublished {
         /// Its number.
@@ -239,6 +265,14 @@ pub enum Action {
         /// The file.
         file: RejectsFileSpec,
     },
+    /// The rejects that an earlier commit kept were tried again by this one: those that were read as
+    /// records are rejects no more, and what was refused once more is in this commit's own rejects.
+    RetryRejects {
+        /// Business date.
+        dt: BusinessDate,
+        /// The earlier commit.
+        commit: CommitId,
+    },
     /// A partition changes its state.
     SetState {
         /// The partition.
@@ -280,7 +314,10 @@ impl Action {
             | Self::RemoveFile { partition, .. }
             | Self::AddInput { partition, .. }
             | Self::SetState { partition, .. } => Some(partition.dt),
-            Self::AddRejects { dt, .. } | Self::Complete { dt } | Self::Open { dt } => Some(*dt),
+            Self::AddRejects { dt, .. }
+            | Self::RetryRejects { dt, .. }
+            | Self::Complete { dt }
+            | Self::Open { dt } => Some(*dt),
             Self::Abandon { .. } | Self::EraseInput { .. } => None,
         }
     }

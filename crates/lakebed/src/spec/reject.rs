@@ -26,6 +26,25 @@ pub struct RejectRecord {
     /// For CSV: the header cells of its file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub header: Vec<String>,
+    /// For CSV: the delimiter of its file; absent where an older program wrote it:
+    /// as the schema says.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub delimiter: Option<char>,
+    /// For CSV: the quote of its file; absent as `delimiter` is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub quote: Option<char>,
+}
+
+/// Codes of what was no record at all, whatever the schema says.
+const NOT_RECORDS: [&str; 4] = ["syntax", "not_a_record", "cells", "header_row"];
+
+impl RejectRecord {
+    /// Whether it was read as a record: another schema version may take it.
+    #[must_use]
+    pub fn was_read(&self) -> bool {
+        let unread = |r: &RejectReason| NOT_RECORDS.contains(&r.code.as_str());
+        !self.reasons.iter().any(unread)
+    }
 }
 
 /// One fault of a rejected record.

@@ -68,7 +68,7 @@ impl Lake {
         })?;
         let format = value.get("format").and_then(serde_json::Value::as_u64);
         if format.is_some_and(|f| f > u64::from(LAKE_FORMAT)) {
-            return Err(Error::precondition("this lake was made by a newer Lakebed")
+            return Err(Error::unavailable("this lake was made by a newer Lakebed")
                 .with("file", at())
                 .with("format", format.unwrap_or(0))
                 .hint(format!(

@@ -23,8 +23,16 @@ pub const SUCCESS_NAME: &str = "_SUCCESS";
 pub struct Layout;
 
 impl Layout {
+    /// Everything that is no data.
+    pub const INTERNAL: &'static str = "_lake";
+    /// Files of commits that have not happened yet.
+    pub const STAGE: &'static str = "_lake/stage";
     /// Temporary files of puts; on the same file system as all else.
     pub const PUTS: &'static str = "_lake/stage/.puts";
+    /// All rejects.
+    pub const REJECTS: &'static str = "_lake/rejects";
+    /// All files of superseded partitions.
+    pub const SUPERSEDED: &'static str = "_lake/superseded";
     /// All commit logs.
     pub const LOGS: &'static str = "_lake/log";
     /// All published schemas.
@@ -58,6 +66,33 @@ pub fn log_number(file_name: &str) -> Option<u64> {
         .flatten()
 }
 
+/// Whether the path is that of a record in a log.
+#[must_use]
+pub fn is_log_record(path: &StorePath) -> bool {
+    let place = below_dataset(path, Layout::LOGS);
+    place.is_some_and(|(dataset, name)| {
+        log_number(&name).is_some_and(|n| log_record_path(&dataset, n) == *path)
+    })
+}
+
+/// Whether the path is that of a published schema version.
+#[must_use]
+pub fn is_published_schema(path: &StorePath) -> bool {
+    let place = below_dataset(path, Layout::SCHEMAS);
+    place.is_some_and(|(dataset, name)| {
+        let digits = name.strip_prefix('v').and_then(|n| n.strip_suffix(".json"));
+        let number = digits.and_then(|d| d.parse().ok());
+        number.is_some_and(|n| schema_path(&dataset, n) == *path)
+    })
+}
+
+/// Dataset and file name of `<root>/<layer>/<dataset>/<name>`.
+fn below_dataset(path: &StorePath, root: &str) -> Option<(DatasetRef, String)> {
+    let rest = path.as_str().strip_prefix(root)?.strip_prefix('/')?;
+    let (dataset, name) = rest.rsplit_once('/')?;
+    Some((dataset.parse().ok()?, name.to_owned()))
+}
+
 /// The folder of a dataset's published schemas.
 #[must_use]
 pub fn schema_dir(dataset: &DatasetRef) -> StorePath {
@@ -73,7 +108,7 @@ pub fn schema_path(dataset: &DatasetRef, version: u32) -> StorePath {
 /// The folder of all attempts.
 #[must_use]
 pub fn stage_root() -> StorePath {
-    StorePath::from_checked("_lake/stage".to_owned())
+    StorePath::from_checked(Layout::STAGE.to_owned())
 }
 
 /// The folder of an attempt; its files lie below it at their final paths.
@@ -118,7 +153,7 @@ pub fn success_path(dataset: &DatasetRef, key: &PartitionKey) -> StorePath {
 /// The folder of all files of superseded partitions.
 #[must_use]
 pub fn superseded_root() -> StorePath {
-    StorePath::from_checked("_lake/superseded".to_owned())
+    StorePath::from_checked(Layout::SUPERSEDED.to_owned())
 }
 
 /// The folder of a partition that record `number` superseded. The number is part of the path, so
@@ -126,15 +161,17 @@ pub fn superseded_root() -> StorePath {
 #[must_use]
 pub fn superseded_dir(dataset: &DatasetRef, number: u64, key: &PartitionKey) -> StorePath {
     StorePath::from_checked(format!(
-        "_lake/superseded/{dataset}/{number:020}/dt={}/schema_version={}",
-        key.dt, key.schema_version
+        "{}/{dataset}/{number:020}/dt={}/schema_version={}",
+        Layout::SUPERSEDED,
+        key.dt,
+        key.schema_version
     ))
 }
 
 /// The folder of a date's rejects.
 #[must_use]
 pub fn rejects_dir(dataset: &DatasetRef, dt: BusinessDate) -> StorePath {
-    StorePath::from_checked(format!("_lake/rejects/{dataset}/dt={dt}"))
+    StorePath::from_checked(format!("{}/{dataset}/dt={dt}", Layout::REJECTS))
 }
 
 #[cfg(test)]
@@ -156,6 +193,31 @@ mod tests {
             "+0000000000000000007.json",
         ] {
             assert_eq!(log_number(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn records_and_schemas_are_told_from_strangers() {
+        let path = |text: &str| StorePath::new(text).unwrap();
+        let d: DatasetRef = "clean/a.b".parse().unwrap();
+        assert!(is_log_record(&log_record_path(&d, 7)));
+        assert!(is_published_schema(&schema_path(&d, 12)));
+        for bad in [
+            "_lake/log/clean/a/7.json",
+            "_lake/log/clean/a/00000000000000000007.json.bak",
+            "_lake/log/clean/a/old/00000000000000000007.json",
+            "_lake/log/cleen/a/00000000000000000007.json",
+            "_lake/log/00000000000000000007.json",
+            "_lake/schema/clean/a/v01.json",
+            "_lake/schema/clean/a/v+1.json",
+            "_lake/schema/clean/a/v1.toml",
+            "_lake/schema/v1.json",
+            "lake.json",
+        ] {
+            assert!(
+                !is_log_record(&path(bad)) && !is_published_schema(&path(bad)),
+                "{bad}"
+            );
         }
     }
 

@@ -108,6 +108,14 @@ impl LocalStore {
         }
     }
 
+    /// The path within the lake. A name that is none (a backslash, say, or no Unicode) is still
+    /// listed, escaped: what is not listed is never found to be a stranger.
+    fn listed_path(&self, path: &Path) -> Option<StorePath> {
+        let relative = path.strip_prefix(&self.root).ok()?.to_string_lossy();
+        let checked = StorePath::new(&*relative);
+        Some(checked.unwrap_or_else(|_| StorePath::from_checked(String::new()).child(&relative)))
+    }
+
     fn walk(&self, folder: &Path, into: &mut Vec<ListedFile>) -> Result<()> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -124,13 +132,9 @@ impl LocalStore {
             };
             if meta.is_dir() {
                 self.walk(&path, into)?;
-            } else if let Some(relative) = path.strip_prefix(&self.root).ok().and_then(Path::to_str)
-            {
-                // A name that is no path of a lake (a backslash, say) is still listed, escaped.
-                let checked = StorePath::new(relative)
-                    .unwrap_or_else(|_| StorePath::from_checked(String::new()).child(relative));
+            } else if let Some(path) = self.listed_path(&path) {
                 into.push(ListedFile {
-                    path: checked,
+                    path,
                     size_bytes: meta.len(),
                 });
             }
@@ -257,6 +261,22 @@ impl Store for LocalStore {
         self.walk(&self.resolve(folder), &mut files)?;
         files.sort();
         Ok(files)
+    }
+
+    async fn list_entries(&self, folder: &StorePath) -> Result<Vec<StorePath>> {
+        let folder = self.resolve(folder);
+        let failed = |e| Error::io("list the folder", folder.display(), e);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(failed(e)),
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            paths.extend(self.listed_path(&entry.map_err(failed)?.path()));
+        }
+        paths.sort();
+        Ok(paths)
     }
 
     async fn move_file(&self, from: &StorePath, to: &StorePath) -> Result<MoveOutcome> {

@@ -22,9 +22,9 @@ use crate::error::Result;
 
 pub use lake::Lake;
 pub use layout::{
-    Layout, SUCCESS_NAME, data_file_path, lake_json_path, log_dir, log_number, log_record_path,
-    partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir, stage_root,
-    success_path, superseded_dir, superseded_root,
+    Layout, SUCCESS_NAME, data_file_path, is_log_record, is_published_schema, lake_json_path,
+    log_dir, log_number, log_record_path, partition_dir, partition_of, rejects_dir, schema_dir,
+    schema_path, stage_dir, stage_root, success_path, superseded_dir, superseded_root,
 };
 pub use local::LocalStore;
 pub use path::StorePath;
@@ -104,6 +104,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Every file below the folder, sorted by path; an absent folder is empty.
     async fn list(&self, folder: &StorePath) -> Result<Vec<ListedFile>>;
+
+    /// Files and folders that lie in the folder itself, sorted by path; an absent folder is empty.
+    async fn list_entries(&self, folder: &StorePath) -> Result<Vec<StorePath>>;
 
     /// Moves a file; idempotent. Never replaces another file.
     async fn move_file(&self, from: &StorePath, to: &StorePath) -> Result<MoveOutcome>;

@@ -292,6 +292,14 @@ async fn listings_are_sorted_and_escaped<B: Backend>() {
     let found = store.list(&root).await.unwrap();
     assert_eq!(found.len(), 5, "{found:?}");
     assert!(found.is_sorted());
+    let entries = store.list_entries(&path("")).await.unwrap();
+    assert!(entries.is_sorted());
+    for folder in ["clean", "cleaner"].map(path) {
+        assert_eq!(entries.iter().filter(|e| **e == folder).count(), 1);
+    }
+    let entries = store.list_entries(&path("cleaner")).await.unwrap();
+    assert_eq!(entries, [path("cleaner/f")]);
+    assert!(store.list_entries(&path("none")).await.unwrap().is_empty());
     for file in &found {
         assert_eq!(
             store.find_size(&file.path).await.unwrap(),

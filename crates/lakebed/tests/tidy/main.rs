@@ -6,6 +6,7 @@
 
 mod cycles;
 mod edges;
+mod environment;
 mod invariants;
 mod scan;
 mod shape;
@@ -155,6 +156,7 @@ fn check_all(files: &[SourceFile]) -> Vec<Finding> {
     }
     found.extend(cycles::check(files, &tests));
     found.extend(invariants::check(files, &tests));
+    found.extend(environment::check(files));
     found.sort();
     found
 }

@@ -82,6 +82,9 @@ struct Checked {
     /// Set where the file could not be read as a version at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// What to do about the error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hints: Vec<String>,
 }
 
 impl Checked {
@@ -166,6 +169,7 @@ fn lines_of(version: &Checked) -> Vec<String> {
     let mut lines = Vec::new();
     let at = &version.file;
     lines.extend(version.error.iter().map(|e| format!("{at}: error: {e}")));
+    lines.extend(version.hints.iter().map(|h| format!("  hint: {h}")));
     for problem in &version.problems {
         let kind = if problem.is_note() { "note" } else { "error" };
         lines.push(format!(
@@ -226,6 +230,7 @@ async fn check_dataset(
                     published: false,
                     problems: Vec::new(),
                     error: Some(e.to_string()),
+                    hints: e.hints().to_vec(),
                 });
                 continue;
             }
@@ -258,6 +263,7 @@ async fn check_dataset(
             published: is_published,
             problems,
             error: None,
+            hints: Vec::new(),
         });
     }
     Ok(())

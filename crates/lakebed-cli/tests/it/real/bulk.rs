@@ -93,6 +93,7 @@ impl Bulk {
             complete: false,
             late: false,
             allow_empty: false,
+            rejects_of: None,
             restore: false,
             load: LoadKind::Incremental,
             provenance: options.provenance,

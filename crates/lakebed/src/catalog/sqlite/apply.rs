@@ -167,7 +167,9 @@ impl Step<'_> {
             }
             Action::RemoveFile { partition, name } => self.remove_file(partition, name).await,
             Action::AddInput { partition, .. } => self.name_date(partition.dt).await,
-            Action::AddRejects { dt, .. } => self.name_date(*dt).await,
+            Action::AddRejects { dt, .. } | Action::RetryRejects { dt, .. } => {
+                self.name_date(*dt).await
+            }
             Action::SetState {
                 partition,
                 from,

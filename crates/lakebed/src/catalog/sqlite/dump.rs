@@ -10,7 +10,7 @@ use crate::catalog::sqlite::SqliteCatalog;
 use crate::error::{Error, Result};
 
 /// Table and the query of its rows.
-const TABLES: [(&str, &str); 11] = [
+pub(super) const TABLES: [(&str, &str); 11] = [
     (
         "lake_info",
         "SELECT lake, format, time_zone, created_at FROM lake_info",

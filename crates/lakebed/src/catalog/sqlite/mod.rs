@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `open` | opens the file, refuses foreign ones, runs the migrations |
+//! | `damaged` | sets a damaged file aside for a rebuild |
 //! | `apply` | applies a record in one immediate transaction (CAT-2) |
 //! | `read` | filtered reads, each one indexed query |
 //! | `meta` | the trait: the bound lake, positions, schemas, sources, reads by day, clearing |
@@ -13,6 +14,7 @@
 //! readers never wait for a writer. The file must lie on a local disk, never on NFS.
 
 mod apply;
+mod damaged;
 mod dump;
 mod meta;
 mod open;

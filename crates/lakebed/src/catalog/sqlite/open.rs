@@ -227,7 +227,7 @@ async fn newest_migration(
     let line: Option<i64> = row.try_get(1)?;
     if line.is_some_and(|l| l > LINE) {
         return Err(Failure::Refused(
-            Error::precondition("this catalog was made by a newer Lakebed")
+            Error::unavailable("this catalog was made by a newer Lakebed")
                 .with("catalog", database.location())
                 .with("migration line", line.unwrap_or(0))
                 .hint(format!(

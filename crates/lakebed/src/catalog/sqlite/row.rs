@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::name::DatasetRef;
 use crate::spec::{FileFormat, PartitionState, Provenance};
 
+/// What to do about a damaged catalog.
+const REBUILD: &str = "`lakebed catalog rebuild` sets the damaged file aside and makes the catalog anew: the lake holds everything";
+
 /// Where the database lies, for messages.
 #[derive(Debug, Clone)]
 pub(super) struct Database {
@@ -38,8 +41,6 @@ impl Database {
 
     /// The error of a failed statement; `action` reads like "list the files".
     pub(super) fn error(&self, action: &str, e: sqlx::Error) -> Error {
-        let rebuild =
-            "delete the catalog file and run `lakebed catalog rebuild`: the lake holds everything";
         let busy = is_busy(&e);
         let error = match code_of(&e) {
             Some(5 | 6) => {
@@ -48,10 +49,16 @@ impl Database {
                     .hint("wait for it to end, then call again")
             }
             Some(26) => Error::corrupt(format!("{action}: the file is not a SQLite database"))
-                .hint("check `catalog` in lakebed.toml; nothing was changed"),
+                .hint("check `catalog` in lakebed.toml; nothing was changed")
+                .hint(format!("if it is the catalog: {REBUILD}")),
             Some(11) => {
-                Error::corrupt(format!("{action}: the catalog file is damaged")).hint(rebuild)
+                Error::corrupt(format!("{action}: the catalog file is damaged")).hint(REBUILD)
             }
+            // Every statement is ours, so a name that SQLite does not know is missing in the file.
+            Some(1) => Error::corrupt(format!(
+                "{action}: the catalog file lacks what it must have"
+            ))
+            .hint(REBUILD),
             Some(13) => Error::unavailable(format!("{action}: the disk is full"))
                 .hint("free some space and call again: nothing half written is visible"),
             Some(8 | 14 | 23 | 3) => Error::unavailable(format!(
@@ -65,6 +72,7 @@ impl Database {
                     Error::unavailable(format!("{action}: every connection is in use")).retryable()
                 }
                 sqlx::Error::Io(_) => Error::unavailable(action),
+                sqlx::Error::ColumnDecode { .. } => Error::corrupt(action).hint(REBUILD),
                 _ => Error::internal(action),
             },
         };
@@ -74,9 +82,9 @@ impl Database {
 
     /// A value of the catalog that no program of ours can have written.
     pub(super) fn corrupt(&self, what: impl Into<String>) -> Error {
-        Error::corrupt(what).with("catalog", &self.location).hint(
-            "delete the catalog file and run `lakebed catalog rebuild`: the lake holds everything",
-        )
+        Error::corrupt(what)
+            .with("catalog", &self.location)
+            .hint(REBUILD)
     }
 }
 

@@ -298,6 +298,18 @@ async fn status_and_freshness_follow_the_log() {
     f.append(vec![Action::Open { dt }]).await;
     assert!(!is_fresh(&f.lake, &catalog, &dataset()).await.unwrap());
     assert_eq!(f.state(&catalog).await, SyncState::Behind { records: 2 });
+    // A chain that is broken among the records that wait is found where a sync would find it.
+    let second = log_record_path(&dataset(), 2);
+    let kept = f.lake.store().get(&second).await.unwrap();
+    let mut forged: serde_json::Value = serde_json::from_slice(&kept).unwrap();
+    forged["previous"] = ContentHash::of(b"another past").as_str().into();
+    let bytes = serde_json::to_vec(&forged).unwrap();
+    f.lake.store().replace(&second, &bytes).await.unwrap();
+    let SyncState::Broken { reason } = f.state(&catalog).await else {
+        panic!("the broken chain was not seen");
+    };
+    assert!(reason.contains("LOG-2"), "{reason}");
+    f.lake.store().replace(&second, &kept).await.unwrap();
     f.sync(&catalog).await.unwrap();
     assert!(is_fresh(&f.lake, &catalog, &dataset()).await.unwrap());
     assert_eq!(f.state(&catalog).await, SyncState::InSync);
@@ -392,7 +404,7 @@ async fn schemas_are_read_from_their_files() {
     let error = sync_schemas(&f.lake, &catalog, &dataset())
         .await
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
     f.lake.store().replace(&path, b"{").await.unwrap();
     let error = sync_schemas(&f.lake, &catalog, &dataset())
         .await

@@ -229,3 +229,59 @@ fn a_source_file_is_checked() {
     let e = parse("class = \"logs\"\n").unwrap_err();
     assert_eq!(e.hints(), ["did you mean `log`?"]);
 }
+
+#[test]
+fn of_many_that_make_one_project_all_are_told_that_it_is_there() {
+    for round in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let zone = (round % 2 == 0).then_some("Asia/Taipei");
+        let start = std::sync::Barrier::new(8);
+        let made: Vec<InitOutcome> = std::thread::scope(|scope| {
+            let calls: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        start.wait();
+                        Project::init(dir.path(), zone)
+                    })
+                })
+                .collect();
+            calls
+                .into_iter()
+                .map(|c| c.join().unwrap().unwrap())
+                .collect()
+        });
+        let main = dir.path().join(PROJECT_FILE);
+        let wrote = |m: &InitOutcome| m.steps.contains(&(main.clone(), InitStep::Written));
+        assert_eq!(made.iter().filter(|m| wrote(m)).count(), 1);
+        let told = made.iter().filter(|m| m.is_default_zone).count();
+        assert_eq!(
+            told,
+            usize::from(zone.is_none()),
+            "the one that chose says so"
+        );
+        assert!(made.iter().all(|m| m.time_zone == zone.unwrap_or("UTC")));
+        let ignore = fs::read_to_string(dir.path().join(".gitignore")).unwrap();
+        assert_eq!(ignore.lines().count(), IGNORED.len(), "{ignore}");
+        let files = fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files, 4, "no temporary file is left");
+    }
+}
+
+#[test]
+fn of_two_that_want_different_zones_one_is_refused() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let start = std::sync::Barrier::new(2);
+        let made = std::thread::scope(|scope| {
+            let call = |zone| {
+                start.wait();
+                Project::init(dir.path(), Some(zone))
+            };
+            let other = scope.spawn(move || call("Asia/Taipei"));
+            [call("Asia/Tokyo"), other.join().unwrap()]
+        });
+        let refused: Vec<_> = made.into_iter().filter_map(Result::err).collect();
+        assert_eq!(refused.len(), 1);
+        assert_eq!(refused[0].kind(), ErrorKind::PreconditionFailed);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
@@ -31,8 +31,25 @@ pub(super) struct View {
     pub(super) rejects: BTreeMap<StorePath, u64>,
     /// Files of superseded partitions, and what else lies there.
     pub(super) superseded: BTreeMap<StorePath, u64>,
-    /// Files in layer folders that lie in no partition folder of a known dataset.
+    /// Files in layer folders that lie in no partition folder of a known dataset. What lies elsewhere
+    /// is the business of `strangers`.
     pub(super) strangers: Vec<ListedFile>,
+}
+
+/// An error that says something of the lake. A disk that fails, or a record of a newer format, says
+/// nothing: whoever cannot read it must not call the lake damaged.
+fn judged(error: Error) -> Result<Error> {
+    match error.kind() {
+        ErrorKind::Unavailable => Err(error),
+        ErrorKind::InvalidInput
+        | ErrorKind::NotFound
+        | ErrorKind::AlreadyExists
+        | ErrorKind::Conflict
+        | ErrorKind::PreconditionFailed
+        | ErrorKind::CorruptData
+        | ErrorKind::LimitExceeded
+        | ErrorKind::Internal => Ok(error),
+    }
 }
 
 impl View {
@@ -41,14 +58,14 @@ impl View {
         for dataset in list_datasets(lake).await? {
             let (state, error) = match DatasetState::load(lake, &dataset).await {
                 Ok(state) => (Some(state), None),
-                Err(error) => (None, Some(error)),
+                Err(error) => (None, Some(judged(error)?)),
             };
             let (schemas, schema_error) = match list_published(lake, &dataset).await {
                 Ok(versions) => (
                     versions.iter().map(|(v, _)| v.schema.version).collect(),
                     None,
                 ),
-                Err(error) => (BTreeSet::new(), Some(error)),
+                Err(error) => (BTreeSet::new(), Some(judged(error)?)),
             };
             datasets.insert(
                 dataset,
@@ -74,7 +91,7 @@ impl View {
                 }
             }
         }
-        let rejects = StorePath::new("_lake/rejects")?;
+        let rejects = StorePath::new(Layout::REJECTS)?;
         Ok(Self {
             datasets,
             attempts: staged_attempts(lake).await?,

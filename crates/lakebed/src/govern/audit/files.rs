@@ -6,14 +6,17 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::error::Result;
 use crate::govern::audit::collect::{DatasetView, View};
+use crate::govern::audit::strangers::stranger;
 use crate::govern::audit::superseded;
 use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, FileState, Partition, expected_success, find_file};
-use crate::name::{ContentHash, DatasetRef};
+use crate::log::{
+    DatasetState, FileState, Partition, expected_success, find_file, staged_dataset, staged_paths,
+};
+use crate::name::{AttemptId, ContentHash, DatasetRef};
 use crate::spec::{FileFormat, PartitionKey, PartitionState, SuccessSpec};
 use crate::store::{
-    Lake, SUCCESS_NAME, StorePath, data_file_path, partition_of, rejects_dir, stage_dir,
-    stage_root, success_path,
+    Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, rejects_dir, stage_dir, stage_root,
+    success_path,
 };
 use crate::time::BusinessDate;
 
@@ -82,7 +85,7 @@ pub(super) async fn check(
             severity: Severity::Error,
             dataset: None,
             subject: file.path.to_string(),
-            message: "lies in a layer folder, but no dataset of this lake has it".into(),
+            message: "lies in a layer folder, but in no partition of a dataset of this lake".into(),
             repair: manual("move it out of the lake; data enters through `lakebed ingest`"),
         });
     }
@@ -409,21 +412,26 @@ fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>
 
 fn check_stage(view: &View, report: &mut AuditReport) {
     for (attempt, files) in &view.attempts {
-        let dataset = files.iter().find_map(|f| staged_dataset(f.path.as_str()));
+        let dataset = files.iter().find_map(|f| staged_dataset(&f.path));
         let state = dataset
             .as_ref()
             .and_then(|d| view.datasets.get(d))
             .and_then(|d| d.state.as_ref());
-        let committed = state.and_then(|s| s.committed_attempt(attempt));
+        let committed = state.and_then(|s| Some((s, s.committed_attempt(attempt)?)));
         let abandoned = state.is_some_and(|s| s.is_abandoned(attempt));
         let (message, repair) = match (committed, abandoned, &dataset) {
-            (Some(number), _, _) => (
-                format!(
-                    "{} staged files of record {number} wait for their move",
-                    files.len()
-                ),
-                Repair::FinishMoves,
-            ),
+            (Some((state, number)), _, _) => {
+                let left = strangers_of_attempt(state, attempt, number, files);
+                let waiting = files.len() - left.len();
+                report.findings.extend(left);
+                if waiting == 0 {
+                    continue;
+                }
+                (
+                    format!("{waiting} staged files of record {number} wait for their move"),
+                    Repair::FinishMoves,
+                )
+            }
             (None, true, _) => (
                 format!(
                     "{} staged files of an abandoned attempt are left",
@@ -458,15 +466,27 @@ fn check_stage(view: &View, report: &mut AuditReport) {
     }
 }
 
-/// The dataset that a staged file is for: its final path follows the attempt.
-fn staged_dataset(path: &str) -> Option<DatasetRef> {
-    let rest = path.splitn(4, '/').nth(3)?;
-    let rest = StorePath::new(rest).ok()?;
-    if let Some(below) = rest.as_str().strip_prefix("_lake/rejects/") {
-        let mut parts = below.split('/');
-        return format!("{}/{}", parts.next()?, parts.next()?).parse().ok();
-    }
-    partition_of(&rest).map(|(dataset, _, _)| dataset)
+/// Files in the stage of a committed attempt that its record does not name: no move waits for them.
+fn strangers_of_attempt(
+    state: &DatasetState,
+    attempt: &AttemptId,
+    number: u64,
+    files: &[ListedFile],
+) -> Vec<Finding> {
+    let stage = stage_dir(attempt);
+    let wanted = staged_paths(state, attempt, number);
+    let is_wanted = |file: &ListedFile| {
+        let target = file.path.below(&stage).map(StorePath::new);
+        target.is_some_and(|t| t.is_ok_and(|t| wanted.contains(&t)))
+    };
+    files
+        .iter()
+        .filter(|f| !is_wanted(f))
+        .map(|f| {
+            let message = format!("lies in the stage of record {number}, which does not name it");
+            stranger(&f.path, &message)
+        })
+        .collect()
 }
 
 fn advise(state: &DatasetState, notes: &mut Notes<'_>) {

@@ -12,8 +12,9 @@
 //! | LOG-1..4 | the log is whole, chained, at its place, and folds |
 //! | FIL-1 | every file that readers see lies at its place with its size |
 //! | FIL-2 | nothing else lies in the data folders |
+//! | FIL-4 | nothing that no rule explains lies elsewhere in the lake |
 //! | FIL-3 | (deep) every file has the bytes and rows that the log says |
-//! | FIL-4 | every superseded file waits at its place, and nothing else does |
+//! | FIL-5 | every superseded file waits at its place, and nothing else does |
 //! | CMP-1, CMP-2 | `_SUCCESS` is there exactly when the date is sealed, and says what the log says |
 //! | STG-1 | the stage holds no attempt that can never commit |
 //! | STG-2 | no temporary file of a put is left |
@@ -27,6 +28,7 @@ mod collect;
 mod files;
 mod rebuilt;
 mod repair;
+mod strangers;
 mod superseded;
 
 use std::fmt;
@@ -188,6 +190,7 @@ pub async fn audit(
         findings: view.broken_logs(),
     };
     files::check(lake, &view, options, &mut report).await?;
+    strangers::check(lake, &view, &mut report).await?;
     catalog::check(lake, &*catalog, &view, &mut report).await?;
     let catalog_is_level = report.findings.iter().all(|f| {
         !f.invariant.starts_with("CAT") && !f.invariant.starts_with("LOG") && f.invariant != "SCH-1"

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use crate::catalog::{Catalog, sync, sync_schemas};
 use crate::error::Result;
-use crate::fault::kill_point;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, abandon, restore_places, write_success};
+use crate::log::{DatasetState, give_up, restore_places, write_success};
 use crate::name::DatasetRef;
 use crate::spec::By;
 use crate::store::{Lake, stage_dir};
@@ -76,16 +75,11 @@ async fn repair_dataset(
     for finding in findings {
         match &finding.repair {
             Repair::Abandon { attempt } => {
-                // The record goes first: a sleeper that wakes then fails its requirement.
-                if let Err(error) = abandon(lake, &mut state, attempt, by.clone()).await {
-                    out.done
-                        .push(format!("{dataset}: left attempt {attempt}: {error}"));
-                    continue;
-                }
-                kill_point("repair.abandoned");
-                lake.store().delete_folder(&stage_dir(attempt)).await?;
                 out.done
-                    .push(format!("{dataset}: abandoned attempt {attempt}"));
+                    .push(match give_up(lake, &mut state, attempt, by.clone()).await {
+                        Ok(_) => format!("{dataset}: abandoned attempt {attempt}"),
+                        Err(error) => format!("{dataset}: left attempt {attempt}: {error}"),
+                    });
             }
             Repair::DeleteStage { attempt } => {
                 lake.store().delete_folder(&stage_dir(attempt)).await?;

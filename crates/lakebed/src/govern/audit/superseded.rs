@@ -27,14 +27,14 @@ pub(super) async fn check(
                 let elsewhere = find_file(lake, state, key, &file.spec.name).await?;
                 match elsewhere.filter(|p| *p != path) {
                     Some(place) => notes.add(
-                        "FIL-4",
+                        "FIL-5",
                         Severity::Warning,
                         &path,
                         format!("is not at its place, but at `{place}`: a switch was interrupted"),
                         Repair::FinishMoves,
                     ),
                     None => notes.add(
-                        "FIL-4",
+                        "FIL-5",
                         Severity::Error,
                         &path,
                         format!("was superseded, but is not there whole: {key} cannot be shown again"),
@@ -49,7 +49,7 @@ pub(super) async fn check(
     for path in view.superseded.keys() {
         if path.below(&root).is_some() && !known.contains(path) {
             notes.add(
-                "FIL-4",
+                "FIL-5",
                 Severity::Warning,
                 path,
                 "lies among superseded files, but no record of the log names it there".into(),

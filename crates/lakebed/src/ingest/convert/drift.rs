@@ -148,6 +148,11 @@ impl Drift {
         self.places.values().flatten()
     }
 
+    /// The items, to say where they were first met.
+    pub(crate) fn items_mut(&mut self) -> impl Iterator<Item = &mut DriftItem> {
+        self.places.values_mut().flatten()
+    }
+
     /// Faults at places beyond the first [`MAX_PLACES`], which are not listed.
     #[must_use]
     pub fn unlisted(&self) -> u64 {

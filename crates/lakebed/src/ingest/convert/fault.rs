@@ -108,6 +108,8 @@ impl RejectDraft {
             reasons: self.reasons,
             form: self.form.to_owned(),
             raw: self.raw,
+            delimiter: self.header.as_ref().map(|h| char::from(h.delimiter)),
+            quote: self.header.as_ref().map(|h| char::from(h.quote)),
             header: self.header.map_or_else(Vec::new, |h| h.names.clone()),
         }
     }

@@ -9,6 +9,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `source` | arguments to inputs, in order |
+//! | `first` | where kept rejects were first met |
 //! | `archive` | zip members |
 //! | `unpack` | gzip, zstd and zip to plain bytes |
 //! | `text` | hash, byte order mark and decoding of the plain bytes |
@@ -31,6 +32,7 @@ mod archive;
 mod body;
 mod columnar;
 mod csv;
+mod first;
 mod form;
 mod head;
 mod lines;
@@ -48,6 +50,7 @@ mod window;
 mod tests;
 
 pub(in crate::ingest) use csv::{csv_records, split_cells};
+pub use first::{FirstPlace, FirstPlaces};
 pub use form::Form;
 pub use options::{DEFAULT_CHUNK_BYTES, ReadOptions, rules_hash};
 pub use reader::{ChunkReader, InputFacts};

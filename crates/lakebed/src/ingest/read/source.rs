@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::ingest::read::archive::{Archive, Member};
+use crate::ingest::read::first::FirstPlaces;
 use crate::ingest::read::unpack::{ByteStream, Packing, peek};
+use crate::spec::ReadSpec;
 
 /// Largest zip archive that is taken from standard input (it must be held whole).
 const STDIN_ZIP_MAX_BYTES: u64 = 1 << 30;
@@ -24,6 +26,14 @@ pub struct InputSource {
     content_name: String,
     pub(super) origin: Origin,
     pub(super) warnings: Vec<String>,
+    rejects: Option<Arc<Rejects>>,
+}
+
+/// What is known of an input that holds kept rejects.
+#[derive(Debug)]
+struct Rejects {
+    read: ReadSpec,
+    places: FirstPlaces,
 }
 
 /// Where an input's bytes are.
@@ -62,7 +72,29 @@ impl InputSource {
             display,
             origin: Origin::File(path.to_owned()),
             warnings: Vec::new(),
+            rejects: None,
         }
+    }
+
+    /// A scratch file of kept rejects: how it is read, and where its records were first met.
+    pub(in crate::ingest) fn of_rejects(path: &Path, read: ReadSpec, places: FirstPlaces) -> Self {
+        let file = Self::file(path);
+        Self {
+            display: file.base_name.clone(),
+            rejects: Some(Arc::new(Rejects { read, places })),
+            ..file
+        }
+    }
+
+    /// How the bytes of kept rejects are read, whatever call and schema declare; `None` for inputs of
+    /// any other kind.
+    pub(in crate::ingest) fn own_rules(&self) -> Option<&ReadSpec> {
+        self.rejects.as_ref().map(|r| &r.read)
+    }
+
+    /// Where its records were first met; `None` = here.
+    pub(in crate::ingest) fn first_places(&self) -> Option<&FirstPlaces> {
+        self.rejects.as_ref().map(|r| &r.places)
     }
 
     fn stdin(stream: ByteStream) -> Self {
@@ -72,6 +104,7 @@ impl InputSource {
             content_name: "-".into(),
             origin: Origin::Stdin(Arc::new(Mutex::new(Some(stream)))),
             warnings: Vec::new(),
+            rejects: None,
         }
     }
 
@@ -82,6 +115,7 @@ impl InputSource {
             display: format!("{display}!{}", member.name),
             origin: Origin::Member(archive, member),
             warnings: Vec::new(),
+            rejects: None,
         }
     }
 

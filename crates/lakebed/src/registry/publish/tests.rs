@@ -224,7 +224,7 @@ async fn damage_is_refused_and_named() {
         ),
         (
             good.replace("\"format\": 1", "\"format\": 2"),
-            ErrorKind::PreconditionFailed,
+            ErrorKind::Unavailable,
             "newer Lakebed",
         ),
         (

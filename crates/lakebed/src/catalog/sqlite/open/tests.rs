@@ -101,7 +101,7 @@ async fn a_newer_line_is_refused_a_newer_number_is_not() {
     )
     .await;
     let error = refused(&path).await;
-    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("newer"), "{error}");
 }
 
