@@ -89,6 +89,14 @@ impl BusinessDate {
         days_since_epoch(self.0)
     }
 
+    /// The day that lies `days` days after 1970-01-01; `None` beyond the years 0001 to 9999.
+    #[must_use]
+    pub fn from_days(days: i32) -> Option<Self> {
+        let span = jiff::Span::new().try_days(days).ok()?;
+        let date = jiff::civil::date(1970, 1, 1).checked_add(span).ok()?;
+        (date.year() >= 1).then_some(Self(date))
+    }
+
     /// The day `n` days later; clamped to the years 0001 to 9999.
     #[must_use]
     pub fn plus_days(self, n: i64) -> Self {

@@ -105,9 +105,9 @@ impl IngestOptions {
         context: &Context<'_>,
         inputs: Vec<InputSource>,
         read: ReadSpec,
-    ) -> IngestRequest {
+    ) -> Result<IngestRequest> {
         let settings = context.settings();
-        IngestRequest {
+        Ok(IngestRequest {
             dataset: self.dataset.clone(),
             dt: self.dt,
             inputs,
@@ -123,12 +123,20 @@ impl IngestOptions {
             restore: self.restore,
             rejects_of: self.rejects_of.clone(),
             load: self.load,
+            bounds: bounds(context, &self.dataset)?,
             provenance: self.provenance,
             by: context.by(self.run.clone(), self.note.clone()),
             threads: settings.threads.value.and_then(|n| usize::try_from(n).ok()),
             group_bytes: group_bytes(settings),
-        }
+        })
     }
+}
+
+/// Columns whose bounds go into the log: the declared key and those declared for pruning.
+fn bounds(context: &Context<'_>, dataset: &DatasetRef) -> Result<Vec<String>> {
+    let source = context.project().load_source(&dataset.source())?;
+    let declared = source.dataset(dataset);
+    Ok([declared.key, declared.prune].concat())
 }
 
 fn load(word: LoadArg) -> LoadKind {
@@ -182,7 +190,7 @@ pub(crate) async fn ingest(args: IngestArgs, globals: &Globals<'_>) -> Result<Ex
         return retry(&context, &options, commit).await;
     }
     let inputs = resolve_inputs(&options.files)?;
-    let request = options.request(&context, inputs, options.read.clone());
+    let request = options.request(&context, inputs, options.read.clone())?;
     let report = run(&context, &request).await?;
     finish(&context, &request, &report).await
 }
@@ -264,7 +272,7 @@ async fn retry(context: &Context<'_>, options: &IngestOptions, commit: &CommitId
     let printer = context.printer();
     let mut calls = Vec::new();
     if !retry.inputs.is_empty() {
-        let request = options.request(context, retry.inputs, options.read.clone());
+        let request = options.request(context, retry.inputs, options.read.clone())?;
         let report = run(context, &request).await?;
         if let Some(error) = report.refusal() {
             return Err(error.with("commit", commit));

@@ -22,7 +22,7 @@ pub(crate) async fn correct(args: CorrectArgs, globals: &Globals<'_>) -> Result<
     let options = IngestOptions::correcting(args)?;
     let context = Context::open(globals).await?;
     let inputs = resolve_inputs(&options.files)?;
-    let request = options.request(&context, inputs, options.read.clone());
+    let request = options.request(&context, inputs, options.read.clone())?;
     let report = run(&context, &request).await?;
     let exit = finish(&context, &request, &report).await?;
     if keep && report.outcome == IngestOutcome::Committed {

@@ -143,6 +143,7 @@ impl<'a> Stage<'a> {
             allow_empty: false,
             rejects_of: None,
             restore: false,
+            bounds: Vec::new(),
             load: LoadKind::Incremental,
             provenance: Some(Provenance::Live),
             by: self.context.by(run, None),

@@ -128,7 +128,7 @@ fn source_text(name: &SourceName, class: DatasetClass, title: Option<&str>) -> S
          # [dataset.{name}]\n\
          # evolution = \"add_only\"     # new versions may only add\n\
          # key = [\"id\"]               # columns that name one object\n\
-         # prune = [\"published_at\"]   # for bounds in the log; without effect yet\n",
+         # prune = [\"published_at\"]   # their bounds go into the log with each file\n",
         class.as_str()
     )
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::catalog::read_footer_stats;
 use crate::error::{Error, Result};
+use crate::ingest::bounds::{Bounds, bounds_of};
 use crate::ingest::call::{Attempt, Call, Planned};
 use crate::ingest::convert::PresenceCounts;
 use crate::ingest::decode::DecodeStats;
@@ -109,7 +111,7 @@ impl Call<'_> {
         for (n, file) in staged.files.iter().enumerate() {
             let name = format!("part-{n:05}-{}.parquet", hash_of(file));
             self.rename(attempt, &file.path, &name).await?;
-            named.files.push(DataFileSpec {
+            let mut spec = DataFileSpec {
                 name,
                 format: FileFormat::Parquet,
                 rows: file.rows,
@@ -118,7 +120,9 @@ impl Call<'_> {
                 provenance: Provenance::Live,
                 bounds: BTreeMap::new(),
                 parents: Vec::new(),
-            });
+            };
+            spec.bounds = self.bounds_of(attempt, &spec).await?;
+            named.files.push(spec);
         }
         if let Some(file) = &staged.rejects {
             let name = format!("rejects-{}.jsonl.zst", hash_of(file));
@@ -131,6 +135,18 @@ impl Call<'_> {
             });
         }
         Ok(named)
+    }
+
+    /// Bounds of the declared columns, from the footer of the staged file.
+    async fn bounds_of(&self, attempt: &Attempt, file: &DataFileSpec) -> Result<Bounds> {
+        let names = &self.request.bounds;
+        if names.is_empty() {
+            return Ok(Bounds::new());
+        }
+        let dataset = &self.request.dataset;
+        let stats =
+            read_footer_stats(self.lake, dataset, &attempt.key, file, Some(&attempt.id)).await?;
+        Ok(stats.map_or_else(Bounds::new, |s| bounds_of(&self.fields, names, &s)))
     }
 
     async fn rename(&self, attempt: &Attempt, path: &StorePath, name: &str) -> Result<()> {

@@ -8,6 +8,7 @@
 //! `infer` looks at files before there is a schema: evidence per field, and proposed fields with reasons.
 
 mod assemble;
+mod bounds;
 mod call;
 pub mod chunk;
 pub mod convert;

@@ -57,6 +57,8 @@ pub struct IngestRequest {
     pub rejects_of: Option<CommitId>,
     /// Full or incremental load.
     pub load: LoadKind,
+    /// Top-level columns whose bounds go into the log with each file.
+    pub bounds: Vec<String>,
     /// How the rows came to be; `None` = live, or backfill for a past date that was never opened.
     pub provenance: Option<Provenance>,
     /// Who asks.

@@ -89,6 +89,7 @@ impl Fixture {
             allow_empty: false,
             rejects_of: None,
             restore: false,
+            bounds: Vec::new(),
             load: LoadKind::Incremental,
             provenance: None,
             by: by(),
@@ -276,4 +277,24 @@ async fn listed(f: &Fixture) -> Vec<String> {
     .await
     .unwrap();
     found
+}
+
+#[tokio::test]
+async fn bounds_of_declared_columns_stand_in_the_log() {
+    let f = Fixture::new().await;
+    let a = f.file(
+        "a.jsonl",
+        "{\"k\": 7, \"标题\": \"乙\"}\n{\"k\": -3}\n{\"k\": 5, \"标题\": \"丙\"}\n",
+    );
+    let request = IngestRequest {
+        bounds: vec!["k".into(), "标题".into(), "absent".into()],
+        ..f.request(&[a])
+    };
+    let _stored = f.ingest(&request).await.unwrap();
+    let state = f.state().await;
+    let file = state.partitions().values().next().unwrap();
+    let bounds = &file.files.values().next().unwrap().spec.bounds;
+    assert_eq!(bounds["k"], ["-3", "7"]);
+    assert_eq!(bounds["标题"], ["丙", "乙"]);
+    assert_eq!(bounds.len(), 2);
 }

@@ -95,6 +95,7 @@ impl Bulk {
             allow_empty: false,
             rejects_of: None,
             restore: false,
+            bounds: Vec::new(),
             load: LoadKind::Incremental,
             provenance: options.provenance,
             by: By {
