@@ -104,7 +104,7 @@ pub(crate) async fn rebuild(args: &CatalogRebuildArgs, globals: &Globals<'_>) ->
     let kept = kept.map(|path| path.display().to_string());
     if let Some(path) = &kept {
         globals.printer.warn(format!(
-            "the catalog file was damaged; it is kept as {path}"
+            "the file was no sound catalog (damaged, or never one); it is kept as {path}"
         ));
     }
     let reports = catalog::rebuild(context.lake(), &*context.catalog(), args.full).await?;
@@ -113,7 +113,7 @@ pub(crate) async fn rebuild(args: &CatalogRebuildArgs, globals: &Globals<'_>) ->
     if kept.is_some() {
         globals
             .printer
-            .hint("nobody needs the damaged file any more: delete it once you have looked at it");
+            .hint("the lake needs nothing of it; look at it before you delete it");
     }
     Ok(exit)
 }

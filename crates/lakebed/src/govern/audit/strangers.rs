@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::govern::audit::collect::View;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, staged_attempts};
+use crate::log::DatasetState;
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::store::{
     Lake, Layout, StorePath, is_log_record, is_published_schema, lake_json_path, rejects_dir,
@@ -117,18 +117,16 @@ fn dataset_of(path: &StorePath) -> Option<DatasetRef> {
     format!("{}/{}", parts.next()?, parts.next()?).parse().ok()
 }
 
-/// Files of the stage that lie in no attempt's folder. Temporary files of puts are STG-2's.
+/// Files of the stage whose folder names no attempt. Temporary files of puts are STG-2's.
 async fn unstaged(lake: &Lake) -> Result<Vec<StorePath>> {
     let root = stage_root();
     let puts = StorePath::new(Layout::PUTS)?;
-    let attempts = staged_attempts(lake).await?;
-    let files = lake.store().list(&root).await?;
     let is_stranger = |path: &StorePath| {
         let first = path.below(&root).and_then(|rest| rest.split('/').next());
-        let attempt: Option<AttemptId> = first.and_then(|f| f.parse().ok());
-        let is_attempt = attempt.is_some_and(|a| attempts.contains_key(&a));
+        let is_attempt = first.is_some_and(|f| f.parse::<AttemptId>().is_ok());
         !is_attempt && path.below(&puts).is_none()
     };
+    let files = lake.store().list(&root).await?;
     let paths = files.into_iter().map(|f| f.path);
     Ok(paths.filter(is_stranger).collect())
 }
