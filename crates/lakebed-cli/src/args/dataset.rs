@@ -78,6 +78,9 @@ pub(crate) struct LogArgs {
     /// The dataset
     #[arg(value_name = "DATASET")]
     pub(crate) dataset: String,
+    /// What readers see differently between two points: record numbers or instants, `7..9`, or `7..` up to now
+    #[arg(long, value_name = "A..B")]
+    pub(crate) diff: Option<String>,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

@@ -1,16 +1,15 @@
-//! `seal`, `reopen`, `abandon`, `log`: one dataset's log, looked at or added to.
+//! `seal`, `reopen`, `abandon`: records put into one dataset's log by hand.
 
-use lakebed::log::{self, AttemptTrace, LoggedRecord, SealOutcome};
+use lakebed::log::{self, AttemptTrace, SealOutcome};
 use lakebed::name::{AttemptId, DatasetRef};
-use lakebed::spec::{Action, LogPosition};
 use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 use serde::Serialize;
 
-use crate::args::{AbandonArgs, LogArgs, ReopenArgs, SealArgs, TextFormat};
+use crate::args::{AbandonArgs, ReopenArgs, SealArgs, TextFormat};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
-use crate::table::{Table, count, grouped};
+use crate::table::count;
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
@@ -135,124 +134,4 @@ fn tell(
         }
     }
     Ok(Exit::Done)
-}
-
-/// `lakebed log`
-pub(crate) async fn log(args: &LogArgs, globals: &Globals<'_>) -> Result<Exit> {
-    let dataset: DatasetRef = args.dataset.parse()?;
-    let context = Context::open(globals).await?;
-    context.load_known(&dataset).await?;
-    let records = log::read_after(context.lake(), &dataset, &LogPosition::START).await?;
-    match globals.printer.format() {
-        TextFormat::Json => globals.printer.json(&LogAnswer {
-            format: ANSWER_FORMAT,
-            dataset: &dataset,
-            commits: records.iter().map(LogEntry::of).collect(),
-        })?,
-        TextFormat::Text => {
-            let mut table = Table::new([
-                "#record",
-                "at",
-                "operation",
-                "dates",
-                "#files",
-                "#rows",
-                "#rejected",
-                "user",
-                "commit",
-            ]);
-            for record in &records {
-                let sums = Sums::of(record);
-                table.row([
-                    record.record.number.to_string(),
-                    record.record.at.to_string(),
-                    record.record.operation.as_str().to_owned(),
-                    sums.dates(),
-                    sums.files.to_string(),
-                    grouped(sums.rows),
-                    grouped(sums.rejected),
-                    record.record.by.user.clone().unwrap_or_default(),
-                    record.record.commit.to_string(),
-                ]);
-            }
-            globals.printer.table(&table)?;
-            globals.printer.debug(count(records.len() as u64, "record"));
-        }
-    }
-    Ok(Exit::Done)
-}
-
-#[derive(Serialize)]
-struct LogAnswer<'a> {
-    format: u32,
-    dataset: &'a DatasetRef,
-    commits: Vec<LogEntry<'a>>,
-}
-
-/// A record as it stands in the log, with its hash.
-#[derive(Serialize)]
-struct LogEntry<'a> {
-    hash: &'a str,
-    #[serde(flatten)]
-    record: &'a lakebed::spec::Record,
-}
-
-impl<'a> LogEntry<'a> {
-    fn of(logged: &'a LoggedRecord) -> Self {
-        Self {
-            hash: logged.hash.as_str(),
-            record: &logged.record,
-        }
-    }
-}
-
-/// What a record adds, for the table.
-#[derive(Default)]
-struct Sums {
-    files: u64,
-    rows: u64,
-    rejected: u64,
-    first: Option<BusinessDate>,
-    last: Option<BusinessDate>,
-}
-
-impl Sums {
-    fn of(logged: &LoggedRecord) -> Self {
-        let mut sums = Self::default();
-        for action in &logged.record.actions {
-            match action {
-                Action::AddFile { partition, file } => {
-                    sums.files += 1;
-                    sums.rows += file.rows;
-                    sums.see(partition.dt);
-                }
-                Action::AddRejects { dt, file } => {
-                    sums.rejected += file.records;
-                    sums.see(*dt);
-                }
-                Action::AddInput { partition, .. }
-                | Action::AddPartition { partition, .. }
-                | Action::RemoveFile { partition, .. }
-                | Action::SetState { partition, .. } => sums.see(partition.dt),
-                Action::RetryRejects { dt, .. } | Action::Complete { dt } | Action::Open { dt } => {
-                    sums.see(*dt)
-                }
-                Action::Abandon { .. } | Action::EraseInput { .. } => {}
-            }
-        }
-        sums
-    }
-
-    fn see(&mut self, dt: BusinessDate) {
-        self.first = Some(self.first.map_or(dt, |d| d.min(dt)));
-        self.last = Some(self.last.map_or(dt, |d| d.max(dt)));
-    }
-
-    fn dates(&self) -> String {
-        match (self.first, self.last) {
-            (Some(a), Some(b)) if a == b => a.to_string(),
-            (Some(a), Some(b)) => format!("{a}..{b}"),
-            (None, _) | (_, None) => String::new(),
-        }
-    }
 }

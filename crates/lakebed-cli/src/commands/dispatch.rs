@@ -7,7 +7,7 @@ use crate::args::{
     TextFormat,
 };
 use crate::commands::{
-    catalog, dataset, govern, ingest, project, rejects, revision, schema, source, sql,
+    catalog, dataset, govern, ingest, log, project, rejects, revision, schema, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -35,7 +35,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Seal(args) => dataset::seal(args, globals).await,
         Command::Reopen(args) => dataset::reopen(args, globals).await,
         Command::Abandon(args) => dataset::abandon(args, globals).await,
-        Command::Log(args) => dataset::log(&args, globals).await,
+        Command::Log(args) => log::log(&args, globals).await,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(_) => catalog::status(globals).await,
             CatalogCommand::Sync(_) => catalog::sync(globals).await,

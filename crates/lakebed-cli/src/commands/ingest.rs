@@ -11,7 +11,7 @@ use lakebed::log::DatasetState;
 use lakebed::name::{BatchLabel, CommitId, DatasetRef, RunName};
 use lakebed::spec::{LoadKind, Provenance, ReadSpec};
 use lakebed::time::BusinessDate;
-use lakebed::{Error, Result};
+use lakebed::{Error, ErrorKind, Result};
 use serde::Serialize;
 
 use crate::args::{CorrectArgs, IngestArgs, LoadArg, MismatchArg, ProvenanceArg, TextFormat};
@@ -134,9 +134,15 @@ impl IngestOptions {
 
 /// Columns whose bounds go into the log: the declared key and those declared for pruning.
 fn bounds(context: &Context<'_>, dataset: &DatasetRef) -> Result<Vec<String>> {
-    let source = context.project().load_source(&dataset.source())?;
-    let declared = source.dataset(dataset);
-    Ok([declared.key, declared.prune].concat())
+    match context.project().load_source(&dataset.source()) {
+        Ok(source) => {
+            let declared = source.dataset(dataset);
+            Ok([declared.key, declared.prune].concat())
+        }
+        // A lake may hold datasets of sources that this project does not describe.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
 }
 
 fn load(word: LoadArg) -> LoadKind {

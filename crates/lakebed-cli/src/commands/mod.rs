@@ -6,6 +6,7 @@ mod dataset;
 mod dispatch;
 mod govern;
 mod ingest;
+mod log;
 mod project;
 mod read;
 mod rejects;

@@ -173,3 +173,56 @@ fn rejects_follow_the_revision_that_readers_see() {
     assert_eq!(lake.rejects("clean/a", DAY).len(), 1);
     lake.assert_clean();
 }
+
+#[test]
+fn two_points_of_the_past_are_compared() {
+    let lake = lake();
+    correct(&lake, &["right.jsonl"]).ok();
+    let diff = lake
+        .run(&["log", "clean/a", "--diff", "1..", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!((&diff["from"], &diff["to"]), (&1.into(), &3.into()));
+    let date = &diff["dates"][0];
+    assert_eq!(date["dt"], DAY);
+    assert_eq!(
+        (&date["before"]["rows"], &date["after"]["rows"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(
+        (&date["before"]["revision"], &date["after"]["revision"]),
+        (&0.into(), &1.into())
+    );
+    assert_eq!(
+        (&date["files_gone"], &date["files_new"]),
+        (&1.into(), &1.into())
+    );
+    let nothing = lake
+        .run(&["log", "clean/a", "--diff", "2..3", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(nothing["dates"], serde_json::json!([]));
+    let first = lake
+        .run(&[
+            "log",
+            "clean/a",
+            "--diff",
+            "0..1999-01-01T00:00:00Z",
+            "--format",
+            "json",
+        ])
+        .ok()
+        .json();
+    assert_eq!(
+        (&first["to"], &first["dates"]),
+        (&0.into(), &serde_json::json!([]))
+    );
+    lake.run(&["log", "clean/a", "--diff", "1..99"])
+        .code(2)
+        .says(&["no record 99", "lakebed log"]);
+    for wrong in ["1", "x..2", "1..yesterday"] {
+        lake.run(&["log", "clean/a", "--diff", wrong]).code(2);
+    }
+    let text = lake.run(&["log", "clean/a", "--diff", "0.."]).ok();
+    insta::assert_snapshot!("log_diff", text.snapshot());
+}

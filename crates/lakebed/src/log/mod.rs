@@ -13,10 +13,12 @@
 //! `state` is the fold, `commit` the one way a record is put, `replay` what happens to an input that
 //! was seen before, `attempts` what is known of a try and how it is given up.
 
+mod as_of;
 mod attempts;
 mod check;
 mod commit;
 mod complete;
+mod diff;
 mod fold;
 mod moves;
 mod place;
@@ -29,10 +31,12 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
+pub use as_of::AsOf;
 pub use attempts::{AttemptTrace, give_up, staged_dataset, trace_attempt};
 pub use check::Unmet;
 pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
+pub use diff::{DateDiff, DateSight, diff_states};
 pub use moves::{finish_moves, restore_places, staged_attempts, staged_paths};
 pub use place::find_file;
 pub use read::{LoggedRecord, list_datasets, read_after, read_record};

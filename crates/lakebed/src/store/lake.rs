@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::name::LakeId;
 use crate::spec::{LAKE_FORMAT, LakeSpec};
+use crate::store::probe::probe;
 use crate::store::{PutOutcome, Store, lake_json_path};
 use crate::time::{Clock, time_zone, unique_id};
 
@@ -31,7 +32,7 @@ impl Lake {
         })
     }
 
-    /// Opens the lake in `store`, making it first where there is none.
+    /// Opens the lake in `store`, making it first where there is none; the store is probed before.
     pub async fn open_or_create(
         store: Arc<dyn Store>,
         clock: Arc<Clock>,
@@ -39,6 +40,7 @@ impl Lake {
     ) -> Result<Self> {
         time_zone(zone)?;
         if Self::find_spec(&*store).await?.is_none() {
+            probe(&*store, &clock).await?;
             let spec = LakeSpec {
                 format: LAKE_FORMAT,
                 lake: unique_id(&clock).parse::<LakeId>()?,

@@ -9,6 +9,7 @@ mod lake;
 mod layout;
 mod local;
 mod path;
+mod probe;
 #[cfg(test)]
 mod suite;
 
