@@ -12,6 +12,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use datafusion::catalog::{
@@ -36,7 +37,7 @@ use lakebed::{Error, Result};
 use crate::error::{convert, nearest, quoted};
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
-use crate::result::{QueryResult, QueryStats, planned_files};
+use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
 use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
 use crate::statement::{
     DEFAULT_CATALOG, DEFAULT_SCHEMA, NamedTable, ReadStatement, SYSTEM_SCHEMA, read_statement,
@@ -142,6 +143,7 @@ impl QueryEngine {
     /// Plans the query and begins to run it; the result's rows are made as they are taken.
     pub async fn sql(&self, text: &str) -> Result<QueryResult> {
         let statement = read_statement(&self.state, text)?;
+        let began = Instant::now();
         self.freshen(&statement.tables).await?;
         let trace = Arc::new(ScanTrace::default());
         let state = self.query_state(&statement, &trace).await?;
@@ -162,22 +164,21 @@ impl QueryEngine {
         };
         trace.count_all.store(explained, Ordering::Relaxed);
         let query = plan_query(&state, &trace, planned).await?;
+        let runnable = match explained {
+            true => plan_query(&state, &trace, &plan).await?.plan,
+            false => query.plan,
+        };
+        let meter = QueryMeter::planned(began, &trace);
         let warnings = match &plan {
             LogicalPlan::Explain(_) => Vec::new(),
             _ => self.record_access(&query.notes).await,
         };
-        let runnable = if explained {
-            plan_query(&state, &trace, &plan).await?.plan
-        } else {
-            query.plan
-        };
         let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
         let store = Arc::clone(self.lake.store());
-        let result = QueryResult::new(stream, query.stats, warnings, (store, trace));
-        Ok(if explained {
-            result.with_files_shown()
-        } else {
-            result
+        let result = QueryResult::new(stream, query.stats, meter, store).with_warnings(warnings);
+        Ok(match explained {
+            true => result.with_files_shown(),
+            false => result,
         })
     }
 

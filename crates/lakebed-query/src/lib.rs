@@ -33,4 +33,4 @@ mod system;
 
 pub use engine::{Freshen, QueryEngine, QueryOptions};
 pub use output::{write_csv, write_json, write_parquet, write_table};
-pub use result::{QueryResult, QueryStats, TableFiles};
+pub use result::{QueryMeter, QueryResult, QueryStats, TableFiles};

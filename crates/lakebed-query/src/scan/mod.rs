@@ -20,5 +20,6 @@ mod row_filter;
 mod source;
 mod table;
 
+pub(crate) use reader::ReadLog;
 pub(crate) use source::LakeSource;
 pub(crate) use table::{LakeTable, ScanNote, ScanTrace, TableInput};
