@@ -34,6 +34,7 @@ use lakebed::store::Lake;
 use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 
+use crate::by_file::AggregateByFile;
 use crate::error::{convert, nearest, quoted};
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
@@ -131,6 +132,7 @@ impl QueryEngine {
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))
             .with_default_features()
+            .with_optimizer_rule(Arc::new(AggregateByFile))
             .build();
         Ok(Self {
             lake,

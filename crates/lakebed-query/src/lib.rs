@@ -10,6 +10,7 @@
 //! | `analyze` | walks a plan's expressions |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `nested_text` | nested values cast to texts are JSON |
+//! | `by_file` | aggregates over columns that the catalog knows are computed from it |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
@@ -20,6 +21,7 @@
 //! command line, writing to the lake.
 
 mod analyze;
+mod by_file;
 mod engine;
 mod error;
 mod hints;
