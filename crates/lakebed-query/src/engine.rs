@@ -67,7 +67,7 @@ pub struct QueryOptions {
     pub access_day: Option<BusinessDate>,
 }
 
-/// Rows in a batch.
+/// Rows in a batch: a batch is held whole, and its texts may be long (decision 0011).
 const BATCH_ROWS: usize = 8192;
 
 /// SQL over one lake.
@@ -98,8 +98,8 @@ fn session_config(options: &QueryOptions) -> SessionConfig {
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA.as_str());
     let settings = config.options_mut();
+    // In the order in which they are written: `n <> 0` may guard what comes after it.
     settings.execution.parquet.pushdown_filters = true;
-    settings.execution.parquet.reorder_filters = true;
     settings.execution.time_zone = Some("UTC".to_owned());
     // A literal 0.1 is exact, as a stored decimal is; texts keep one type from file to result.
     settings.sql_parser.parse_float_as_decimal = true;
