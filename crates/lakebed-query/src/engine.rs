@@ -14,16 +14,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use arrow::temporal_conversions::timestamp_us_to_datetime;
 use async_trait::async_trait;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
 };
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -31,10 +33,11 @@ use lakebed::catalog::{Catalog, partition_id};
 use lakebed::name::{DatasetRef, Layer};
 use lakebed::spec::{PublishedSchema, SchemaSpec};
 use lakebed::store::Lake;
-use lakebed::time::BusinessDate;
+use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 
 use crate::by_file::AggregateByFile;
+use crate::comparisons::Comparisons;
 use crate::error::{convert, nearest, quoted};
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
@@ -45,6 +48,7 @@ use crate::statement::{
     sql_name,
 };
 use crate::system::SystemTable;
+use crate::today::Today;
 
 /// Brings the catalog up to date with the logs before a query is planned.
 #[async_trait]
@@ -126,6 +130,7 @@ impl QueryEngine {
     pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
         let mut rules = Analyzer::new().rules;
         rules.insert(0, Arc::new(FloatLiterals));
+        rules.insert(0, Arc::new(Comparisons));
         // Last: coercion casts to texts too.
         rules.push(Arc::new(NestedText::new()));
         let state = SessionStateBuilder::new()
@@ -236,9 +241,27 @@ impl QueryEngine {
                 NamedTable::Unknown(name) => return Err(self.unknown_table(name).await),
             }
         }
-        Ok(SessionStateBuilder::new_from_existing(self.state.clone())
+        let mut state = SessionStateBuilder::new_from_existing(self.state.clone())
             .with_catalog_list(tables.list)
-            .build())
+            .build();
+        self.set_time(&mut state)?;
+        Ok(state)
+    }
+
+    /// What `now()` and `current_date` say in this query.
+    fn set_time(&self, state: &mut SessionState) -> Result<()> {
+        let now = self.lake.clock().now();
+        let zone = time_zone(&self.lake.spec().time_zone)?;
+        let today = ScalarUDF::new_from_impl(Today::new(BusinessDate::of(now, &zone)));
+        state
+            .register_udf(Arc::new(today))
+            .map_err(|e| convert(&e))?;
+        let config = Arc::clone(state.config_options());
+        let props = state.execution_props_mut();
+        props.query_execution_start_time =
+            timestamp_us_to_datetime(now.micros()).map(|at| at.and_utc());
+        props.config_options = Some(config);
+        Ok(())
     }
 
     async fn dataset_table(

@@ -7,9 +7,12 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `statement` | parses, refuses what writes, tells tables apart |
+//! | `clauses` | refuses clauses that would be forgotten |
 //! | `analyze` | walks a plan's expressions |
+//! | `comparisons` | refuses or mends comparisons that would be wrong without a word |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `nested_text` | nested values cast to texts are JSON |
+//! | `today` | the business date of now |
 //! | `by_file` | aggregates over columns that the catalog knows are computed from it |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
@@ -22,6 +25,8 @@
 
 mod analyze;
 mod by_file;
+mod clauses;
+mod comparisons;
 mod engine;
 mod error;
 mod hints;
@@ -32,6 +37,7 @@ mod result;
 mod scan;
 mod statement;
 mod system;
+mod today;
 
 pub use engine::{Freshen, QueryEngine, QueryOptions};
 pub use output::{write_csv, write_json, write_parquet, write_table};

@@ -30,6 +30,9 @@ use super::constants::{constant_column, constant_columns};
 const DAYS: (i32, i32) = (-719_162, 2_932_896);
 
 /// Whether the filter can be decided from what is the same in all rows of a file.
+///
+/// A filter without columns can: `dt <> NULL` is simplified to NULL after it was left to the scan,
+/// which must not forget it then.
 pub(crate) fn is_partition_filter(filter: &Expr) -> bool {
     let columns = filter.column_refs();
     let opaque = filter.exists(|e| {
@@ -43,8 +46,7 @@ pub(crate) fn is_partition_filter(filter: &Expr) -> bool {
                 | Expr::Placeholder(_)
         ))
     });
-    !columns.is_empty()
-        && columns
+    columns
         .iter()
         .all(|c| CONSTANT_COLUMNS.contains(&c.name.as_str()))
         && !opaque.unwrap_or(true)
@@ -203,8 +205,8 @@ pub(crate) fn keep_partitions(
         let arrays = constant_columns(&fields, dataset, &files);
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
         let passed = expr.evaluate(&batch)?.into_array(batch.num_rows())?;
-        let passed = passed.as_boolean();
-        let mut rows = passed.iter();
+        // What is not a truth value is a NULL without a type.
+        let mut rows = passed.as_boolean_opt().into_iter().flatten();
         files.retain(|_| rows.next().flatten() == Some(true));
     }
     Ok(files)
@@ -405,6 +407,6 @@ mod tests {
     fn only_constant_columns_make_a_partition_filter() {
         assert!(is_partition_filter(&col(DT_COLUMN).eq(day(1))));
         assert!(!is_partition_filter(&col("x").eq(day(1))));
-        assert!(!is_partition_filter(&lit(true)));
+        assert!(is_partition_filter(&lit(ScalarValue::Boolean(None))));
     }
 }
