@@ -12,17 +12,20 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
+use arrow::temporal_conversions::timestamp_us_to_datetime;
 use async_trait::async_trait;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
 };
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -30,19 +33,22 @@ use lakebed::catalog::{Catalog, partition_id};
 use lakebed::name::{DatasetRef, Layer};
 use lakebed::spec::{PublishedSchema, SchemaSpec};
 use lakebed::store::Lake;
-use lakebed::time::BusinessDate;
+use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 
+use crate::by_file::AggregateByFile;
+use crate::comparisons::Comparisons;
 use crate::error::{convert, nearest, quoted};
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
-use crate::result::{QueryResult, QueryStats, planned_files};
+use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
 use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
 use crate::statement::{
     DEFAULT_CATALOG, DEFAULT_SCHEMA, NamedTable, ReadStatement, SYSTEM_SCHEMA, read_statement,
     sql_name,
 };
 use crate::system::SystemTable;
+use crate::today::Today;
 
 /// Brings the catalog up to date with the logs before a query is planned.
 #[async_trait]
@@ -65,7 +71,7 @@ pub struct QueryOptions {
     pub access_day: Option<BusinessDate>,
 }
 
-/// Rows in a batch.
+/// Rows in a batch: a batch is held whole, and its texts may be long (decision 0011).
 const BATCH_ROWS: usize = 8192;
 
 /// SQL over one lake.
@@ -96,8 +102,8 @@ fn session_config(options: &QueryOptions) -> SessionConfig {
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(DEFAULT_CATALOG, DEFAULT_SCHEMA.as_str());
     let settings = config.options_mut();
+    // In the order in which they are written: `n <> 0` may guard what comes after it.
     settings.execution.parquet.pushdown_filters = true;
-    settings.execution.parquet.reorder_filters = true;
     settings.execution.time_zone = Some("UTC".to_owned());
     // A literal 0.1 is exact, as a stored decimal is; texts keep one type from file to result.
     settings.sql_parser.parse_float_as_decimal = true;
@@ -124,12 +130,14 @@ impl QueryEngine {
     pub fn new(lake: Lake, catalog: Arc<dyn Catalog>, options: QueryOptions) -> Result<Self> {
         let mut rules = Analyzer::new().rules;
         rules.insert(0, Arc::new(FloatLiterals));
+        rules.insert(0, Arc::new(Comparisons));
         // Last: coercion casts to texts too.
         rules.push(Arc::new(NestedText::new()));
         let state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))
             .with_default_features()
+            .with_optimizer_rule(Arc::new(AggregateByFile))
             .build();
         Ok(Self {
             lake,
@@ -142,6 +150,7 @@ impl QueryEngine {
     /// Plans the query and begins to run it; the result's rows are made as they are taken.
     pub async fn sql(&self, text: &str) -> Result<QueryResult> {
         let statement = read_statement(&self.state, text)?;
+        let began = Instant::now();
         self.freshen(&statement.tables).await?;
         let trace = Arc::new(ScanTrace::default());
         let state = self.query_state(&statement, &trace).await?;
@@ -162,22 +171,21 @@ impl QueryEngine {
         };
         trace.count_all.store(explained, Ordering::Relaxed);
         let query = plan_query(&state, &trace, planned).await?;
+        let runnable = match explained {
+            true => plan_query(&state, &trace, &plan).await?.plan,
+            false => query.plan,
+        };
+        let meter = QueryMeter::planned(began, &trace);
         let warnings = match &plan {
             LogicalPlan::Explain(_) => Vec::new(),
             _ => self.record_access(&query.notes).await,
         };
-        let runnable = if explained {
-            plan_query(&state, &trace, &plan).await?.plan
-        } else {
-            query.plan
-        };
         let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
-        let origin = (self.lake.clone(), trace);
-        let result = QueryResult::new(stream, query.stats, warnings, origin);
-        Ok(if explained {
-            result.with_files_shown()
-        } else {
-            result
+        let lake = self.lake.clone();
+        let result = QueryResult::new(stream, query.stats, meter, lake).with_warnings(warnings);
+        Ok(match explained {
+            true => result.with_files_shown(),
+            false => result,
         })
     }
 
@@ -233,9 +241,27 @@ impl QueryEngine {
                 NamedTable::Unknown(name) => return Err(self.unknown_table(name).await),
             }
         }
-        Ok(SessionStateBuilder::new_from_existing(self.state.clone())
+        let mut state = SessionStateBuilder::new_from_existing(self.state.clone())
             .with_catalog_list(tables.list)
-            .build())
+            .build();
+        self.set_time(&mut state)?;
+        Ok(state)
+    }
+
+    /// What `now()` and `current_date` say in this query.
+    fn set_time(&self, state: &mut SessionState) -> Result<()> {
+        let now = self.lake.clock().now();
+        let zone = time_zone(&self.lake.spec().time_zone)?;
+        let today = ScalarUDF::new_from_impl(Today::new(BusinessDate::of(now, &zone)));
+        state
+            .register_udf(Arc::new(today))
+            .map_err(|e| convert(&e))?;
+        let config = Arc::clone(state.config_options());
+        let props = state.execution_props_mut();
+        props.query_execution_start_time =
+            timestamp_us_to_datetime(now.micros()).map(|at| at.and_utc());
+        props.config_options = Some(config);
+        Ok(())
     }
 
     async fn dataset_table(

@@ -88,6 +88,27 @@ fn line(text: impl ToString) -> String {
     first.trim_end_matches('.').to_owned()
 }
 
+/// What a filter said within the Parquet reader, which hands on the debug form of its error.
+fn without_debug_form(text: &str) -> &str {
+    let Some((_, inner)) = text.split_once("Error evaluating filter predicate: ") else {
+        return text;
+    };
+    match (inner.find("(\""), inner.find("\")")) {
+        (Some(from), Some(to)) if from + 2 <= to => &inner[from + 2..to],
+        _ => inner,
+    }
+}
+
+/// What a function was given and does not take, without the list of all that it would take.
+fn wrong_argument(text: &str) -> Option<String> {
+    let (_, of_signature) = text.split_once("failed to match any signature")?;
+    let (_, function) = text.split_once("Function '")?;
+    let (function, _) = function.split_once('\'')?;
+    let (_, received) = of_signature.split_once("but received ")?;
+    let (received, _) = received.split_once(" (DataType")?;
+    Some(format!("`{function}` takes no value of type {received}"))
+}
+
 fn unknown_column(field: &Column, valid: &[Column]) -> Error {
     let names: Vec<&str> = valid.iter().map(Column::name).collect();
     let error = Error::invalid(format!("there is no column `{}`", field.flat_name()));
@@ -156,9 +177,10 @@ fn arrow_error(error: &ArrowError) -> Error {
         | ArrowError::JsonError(_)
         | ArrowError::AvroError(_)
         | ArrowError::InvalidArgumentError(_)
-        | ArrowError::CDataInterface(_) => {
-            Error::invalid(format!("evaluate the query: {}", line(error)))
-        }
+        | ArrowError::CDataInterface(_) => Error::invalid(format!(
+            "evaluate the query: {}",
+            line(without_debug_form(&error.to_string()))
+        )),
     }
 }
 
@@ -220,7 +242,8 @@ fn convert_root(root: &DataFusionError) -> Error {
             None => damaged(line(e)),
         },
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => {
-            Error::invalid(format!("plan the query: {}", line(text)))
+            let said = wrong_argument(text).unwrap_or_else(|| line(text));
+            Error::invalid(format!("plan the query: {said}"))
         }
         DataFusionError::NotImplemented(text) => {
             let error = Error::invalid(format!("plan the query: not supported: {}", line(text)));

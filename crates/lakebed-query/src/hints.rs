@@ -1,7 +1,11 @@
-//! What to try where DataFusion cannot do a thing with a struct, a list or a map.
+//! What to try where DataFusion cannot do a thing with a struct, a list, a map or a date.
 
 /// What DataFusion says, by a part of its text, and what helps; the first that fits counts.
-const HINTS: [(&str, &str); 9] = [
+const HINTS: [(&str, &str); 10] = [
+    (
+        "Date32 and Utf8 in LIKE",
+        "a pattern is matched with a text: `CAST(dt AS VARCHAR) LIKE '2024-03-%'`",
+    ),
     (
         "unnest() can only be applied",
         "`unnest(x)` makes rows of a list and columns of a struct; for a map, write `unnest(map_entries(x))`",
@@ -34,7 +38,7 @@ const HINTS: [(&str, &str); 9] = [
 const NESTED: &str =
     "name a member (`x['name']`) or an item (`x[1]`), or take the JSON text: `CAST(x AS VARCHAR)`";
 
-/// The hint for what DataFusion says of nested values; `None` where it speaks of none.
+/// The hint for what DataFusion says of such values; `None` where it speaks of none.
 pub(crate) fn nested_hint(text: &str) -> Option<&'static str> {
     HINTS
         .iter()

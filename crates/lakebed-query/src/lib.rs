@@ -7,9 +7,13 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `statement` | parses, refuses what writes, tells tables apart |
+//! | `clauses` | refuses clauses that would be forgotten |
 //! | `analyze` | walks a plan's expressions |
+//! | `comparisons` | refuses or mends comparisons that would be wrong without a word |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `nested_text` | nested values cast to texts are JSON |
+//! | `today` | the business date of now |
+//! | `by_file` | aggregates over columns that the catalog knows are computed from it |
 //! | `engine` | freshens the catalog, makes the tables, plans |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
@@ -20,6 +24,9 @@
 //! command line, writing to the lake.
 
 mod analyze;
+mod by_file;
+mod clauses;
+mod comparisons;
 mod engine;
 mod error;
 mod hints;
@@ -30,7 +37,8 @@ mod result;
 mod scan;
 mod statement;
 mod system;
+mod today;
 
 pub use engine::{Freshen, QueryEngine, QueryOptions};
 pub use output::{write_csv, write_json, write_parquet, write_table};
-pub use result::{QueryResult, QueryStats, TableFiles};
+pub use result::{QueryMeter, QueryResult, QueryStats, TableFiles};

@@ -1,8 +1,9 @@
-//! The answer to a query: a schema, batches as they are made, and what was planned.
+//! The answer to a query: a schema, batches as they are made, what was planned and how long it took.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -15,7 +16,7 @@ use lakebed::store::Lake;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, is_unnamed_damage, quoted};
-use crate::scan::{LakeSource, ScanNote, ScanTrace};
+use crate::scan::{LakeSource, ReadLog, ScanNote, ScanTrace};
 use crate::statement::sql_name;
 
 /// The files of one table in one query.
@@ -59,6 +60,43 @@ impl QueryStats {
     #[must_use]
     pub fn files_read(&self) -> u64 {
         self.tables.iter().map(|t| t.files_read).sum()
+    }
+}
+
+/// What a query costs; it outlives the result whose rows are taken.
+#[derive(Debug, Clone)]
+pub struct QueryMeter {
+    planning: Duration,
+    planned_at: Instant,
+    log: Arc<ReadLog>,
+}
+
+impl QueryMeter {
+    /// A meter of a query that began at `began` and whose plan is ready now.
+    pub(crate) fn planned(began: Instant, trace: &ScanTrace) -> Self {
+        Self {
+            planning: began.elapsed(),
+            planned_at: Instant::now(),
+            log: Arc::clone(&trace.log),
+        }
+    }
+
+    /// From the parsed statement to the ready plan: the catalog is brought up to date and asked.
+    #[must_use]
+    pub fn planning(&self) -> Duration {
+        self.planning
+    }
+
+    /// From the ready plan until now.
+    #[must_use]
+    pub fn execution(&self) -> Duration {
+        self.planned_at.elapsed()
+    }
+
+    /// Bytes of data files that were read so far, footers included.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.log.bytes_read()
     }
 }
 
@@ -112,7 +150,8 @@ pub struct QueryResult {
     first: Option<RecordBatch>,
     stats: QueryStats,
     warnings: Vec<String>,
-    origin: (Lake, Arc<ScanTrace>),
+    meter: QueryMeter,
+    lake: Lake,
 }
 
 impl fmt::Debug for QueryResult {
@@ -129,17 +168,22 @@ impl QueryResult {
     pub(crate) fn new(
         stream: SendableRecordBatchStream,
         stats: QueryStats,
-        warnings: Vec<String>,
-        origin: (Lake, Arc<ScanTrace>),
+        meter: QueryMeter,
+        lake: Lake,
     ) -> Self {
         Self {
             schema: stream.schema(),
             stream,
             first: None,
             stats,
-            warnings,
-            origin,
+            warnings: Vec::new(),
+            meter,
+            lake,
         }
+    }
+
+    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// Puts a row for each table before the plan: files considered and read.
@@ -171,6 +215,12 @@ impl QueryResult {
     #[must_use]
     pub fn stats(&self) -> &QueryStats {
         &self.stats
+    }
+
+    /// What it costs, also when its rows have been taken.
+    #[must_use]
+    pub fn meter(&self) -> QueryMeter {
+        self.meter.clone()
     }
 
     /// What went wrong without changing the answer.
@@ -209,10 +259,10 @@ impl QueryResult {
 
     /// Looks which of the opened files are not what the catalog says, and names them.
     async fn name_damage(&self, error: Error) -> Error {
-        let (lake, trace) = &self.origin;
-        let damaged: BTreeSet<String> = trace
+        let damaged: BTreeSet<String> = self
+            .meter
             .log
-            .find_damaged(lake)
+            .find_damaged(&self.lake)
             .await
             .iter()
             .map(ToString::to_string)

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use lakebed::name::{DatasetRef, Layer};
 use lakebed::{Error, Result};
 
+use crate::clauses::check_clauses;
 use crate::error::convert;
 use crate::system::SystemTable;
 
@@ -95,6 +96,7 @@ pub(crate) fn read_statement(state: &SessionState, text: &str) -> Result<ReadSta
         .sql_to_statement(text, &dialect)
         .map_err(|e| statement_error(text, &convert(&e)))?;
     check(&statement)?;
+    check_clauses(&statement)?;
     let references = state
         .resolve_table_references(&statement)
         .map_err(|e| convert(&e))?;

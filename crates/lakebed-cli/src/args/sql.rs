@@ -16,6 +16,9 @@ pub(crate) struct SqlArgs {
     /// Write the rows to a file, whole or not at all [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// After the rows, say on standard error what the query cost: one line `name value` each
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 /// Form of the rows of a query.

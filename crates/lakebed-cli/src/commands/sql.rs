@@ -1,10 +1,11 @@
-//! `sql`: a query, its rows to stdout or into a file.
+//! `sql`: a query, its rows to stdout or into a file, and with `--stats` what it cost.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lakebed::catalog::{self, Catalog};
@@ -14,8 +15,8 @@ use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 use lakebed_query::{
-    Freshen, QueryEngine, QueryOptions, QueryResult, write_csv, write_json, write_parquet,
-    write_table,
+    Freshen, QueryEngine, QueryMeter, QueryOptions, QueryResult, QueryStats, write_csv, write_json,
+    write_parquet, write_table,
 };
 
 use crate::args::{SqlArgs, SqlFormat};
@@ -29,6 +30,7 @@ struct SqlOptions {
     query: String,
     format: SqlFormat,
     output: Option<PathBuf>,
+    stats: bool,
 }
 
 impl SqlOptions {
@@ -51,6 +53,7 @@ impl SqlOptions {
             query,
             format: args.format,
             output: args.output,
+            stats: args.stats,
         })
     }
 }
@@ -72,7 +75,8 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
             size(table.bytes)
         ));
     }
-    match &options.output {
+    let (meter, stats) = (result.meter(), result.stats().clone());
+    let rows = match &options.output {
         None => to_stdout(globals.printer, result, options.format).await?,
         Some(path) => {
             let rows = to_file(path, result, options.format).await?;
@@ -81,9 +85,30 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
                 count(rows, "row"),
                 path.display()
             ));
+            Some(rows)
         }
+    };
+    if options.stats {
+        globals.printer.stderr(&cost(&meter, &stats, rows));
     }
     Ok(Exit::Done)
+}
+
+/// What a query cost, one `name value` a line; `rows` is absent where not all were taken.
+fn cost(meter: &QueryMeter, stats: &QueryStats, rows: Option<u64>) -> String {
+    let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);
+    let mut lines = vec![
+        ("planning_ms", ms(meter.planning())),
+        ("execution_ms", ms(meter.execution())),
+        ("files_considered", stats.files_considered().to_string()),
+        ("files_read", stats.files_read().to_string()),
+    ];
+    lines.extend(rows.map(|n| ("rows", n.to_string())));
+    lines.push(("bytes_read", meter.bytes_read().to_string()));
+    lines
+        .into_iter()
+        .map(|(name, value)| format!("{name} {value}\n"))
+        .collect()
 }
 
 /// The query engine over the context's lake, whose catalog follows the logs before each query.
@@ -148,15 +173,19 @@ async fn write_rows(
     }
 }
 
-/// Rows to stdout; a reader that goes away ends the query, not the command.
-async fn to_stdout(printer: &Printer, result: QueryResult, format: SqlFormat) -> Result<()> {
+/// Rows to stdout, and how many; a reader that goes away ends the query, not the command.
+async fn to_stdout(
+    printer: &Printer,
+    result: QueryResult,
+    format: SqlFormat,
+) -> Result<Option<u64>> {
     let mut out = StdoutData(printer);
     match write_rows(result, format, &mut out).await {
-        Err(_) if printer.is_closed() => Ok(()),
+        Err(_) if printer.is_closed() => Ok(None),
         Err(error) => Err(error),
         Ok(rows) => {
             printer.debug(count(rows, "row"));
-            Ok(())
+            Ok(Some(rows))
         }
     }
 }

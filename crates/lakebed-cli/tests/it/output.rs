@@ -97,6 +97,48 @@ fn every_log_line_has_its_time_and_quiet_silences_all_but_errors() {
 }
 
 #[test]
+fn what_a_query_cost_goes_to_stderr_line_by_line() {
+    let lake = filled();
+    let names_and_values = |args: &[&str]| -> Vec<(String, f64)> {
+        let run = lake.run(args).ok();
+        let pairs = run.stderr.lines().map(|line| {
+            let (name, value) = line.split_once(' ').unwrap();
+            (name.to_owned(), value.parse().unwrap())
+        });
+        pairs.collect()
+    };
+    let query = "SELECT k, 词 FROM clean.a WHERE k = 2";
+    let json = lake
+        .run(&["sql", query, "--format", "json", "--stats", "--quiet"])
+        .ok();
+    assert_eq!(json.json(), serde_json::json!([{"k": 2, "词": "rain"}]));
+    let cost = names_and_values(&["sql", query, "--format", "csv", "--stats", "--quiet"]);
+    let names: Vec<&str> = cost.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "planning_ms",
+            "execution_ms",
+            "files_considered",
+            "files_read",
+            "rows",
+            "bytes_read"
+        ]
+    );
+    let value = |name: &str| cost.iter().find(|(n, _)| n == name).unwrap().1;
+    assert!(value("planning_ms") > 0.0 && value("execution_ms") > 0.0);
+    assert_eq!((value("files_considered"), value("files_read")), (1.0, 1.0));
+    assert_eq!(value("rows"), 1.0);
+    assert!(value("bytes_read") > 0.0);
+    // What the catalog answers reads no file.
+    let counted = names_and_values(&["sql", "SELECT COUNT(*) FROM clean.a", "--stats", "--quiet"]);
+    let values: Vec<f64> = counted[2..].iter().map(|(_, value)| *value).collect();
+    assert_eq!(values, [1.0, 0.0, 1.0, 0.0]);
+    let without = lake.run(&["sql", query, "--quiet"]).ok();
+    assert!(without.stderr.is_empty(), "{without}");
+}
+
+#[test]
 fn the_project_may_be_named_before_or_after_the_command_or_found_upward() {
     let lake = filled();
     let project = lake.project().to_str().unwrap().to_owned();

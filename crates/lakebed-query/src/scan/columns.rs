@@ -30,6 +30,15 @@ pub(crate) const FILE_COLUMN: &str = "_file";
 /// The columns that every file of a partition shares, in order.
 pub(crate) const PARTITION_COLUMNS: [&str; 3] = [SOURCE_COLUMN, DT_COLUMN, VERSION_COLUMN];
 
+/// The columns that have one value a file: the above, and those on demand.
+pub(crate) const CONSTANT_COLUMNS: [&str; 5] = [
+    SOURCE_COLUMN,
+    DT_COLUMN,
+    VERSION_COLUMN,
+    COMMIT_COLUMN,
+    FILE_COLUMN,
+];
+
 /// A column that files hold.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldColumn {
@@ -132,14 +141,8 @@ fn merge_fields(into: &mut Vec<FieldRef>, older: &Fields, version: u32, reserved
 impl TableColumns {
     /// The columns over `versions`; with `_commit` and `_file` where `with_origin`.
     pub(crate) fn new(versions: BTreeMap<u32, SchemaSpec>, with_origin: bool) -> Self {
-        let reserved = [
-            SOURCE_COLUMN,
-            DT_COLUMN,
-            VERSION_COLUMN,
-            EXTRA_COLUMN,
-            COMMIT_COLUMN,
-            FILE_COLUMN,
-        ];
+        let mut reserved = CONSTANT_COLUMNS.to_vec();
+        reserved.push(EXTRA_COLUMN);
         let mut merged: Vec<FieldRef> = Vec::new();
         let mut extra = None;
         for (version, spec) in versions.iter().rev() {
@@ -228,6 +231,11 @@ impl TableColumns {
     /// The file column at a position in [`Self::schema`]; `None` for a constant column.
     pub(crate) fn field_at(&self, index: usize) -> Option<&FieldColumn> {
         self.fields.get(index.checked_sub(PARTITION_COLUMNS.len())?)
+    }
+
+    /// Whether a position in [`Self::schema`] is one of a constant column.
+    pub(crate) fn is_constant(&self, index: usize) -> bool {
+        self.field_at(index).is_none()
     }
 
     /// The file column of that name.

@@ -5,6 +5,9 @@
 //!                 adapt + align (a file's columns become the table's) <- reader (bytes, stage folder)
 //! ```
 //!
+//! Where only columns are wanted that are constant in a file, `constants` makes the rows from the
+//! catalog's, and `per_file` is the table that has one row a file.
+//!
 //! QRY-1: a file that may hold a matching row is in the plan; no file is found by listing.
 //! QRY-2: a column of a file is found by its field id, never by its name.
 //! QRY-3: a number answered from the catalog is marked exact only where it equals what reading gives.
@@ -14,11 +17,15 @@ mod adapt;
 mod align;
 mod bounds;
 mod columns;
+mod constants;
+mod per_file;
 mod prune;
 mod reader;
 mod row_filter;
 mod source;
 mod table;
 
+pub(crate) use per_file::{PerFileTable, ROWS_COLUMN};
+pub(crate) use reader::ReadLog;
 pub(crate) use source::LakeSource;
 pub(crate) use table::{LakeTable, ScanNote, ScanTrace, TableInput};

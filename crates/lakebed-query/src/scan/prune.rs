@@ -1,15 +1,14 @@
 //! Which files of a dataset can hold a row that a query wants.
 //!
 //! Three sieves, each sound alone: the range of dates and the versions that the catalog is asked
-//! for; predicates over `source`, `dt` and `schema_version`, evaluated per file, which is exact;
-//! and DataFusion's pruning over the bounds that the catalog holds of other columns.
+//! for; predicates over the constant columns (`source`, `dt`, `schema_version`, and `_commit` and
+//! `_file` where a query names them), evaluated per file, which is exact; and DataFusion's pruning
+//! over the bounds that the catalog holds of other columns.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray, UInt64Array,
-};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, UInt64Array};
 use arrow::datatypes::Schema;
 use datafusion::catalog::Session;
 use datafusion::common::pruning::PruningStatistics;
@@ -21,16 +20,19 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use lakebed::catalog::{FileRow, PartitionFilter};
 use lakebed::name::DatasetRef;
-use lakebed::spec::SOURCE_COLUMN;
 use lakebed::time::BusinessDate;
 
 use super::bounds::{Bound, FileBounds};
-use super::columns::{DT_COLUMN, PARTITION_COLUMNS, TableColumns, VERSION_COLUMN};
+use super::columns::{CONSTANT_COLUMNS, DT_COLUMN, TableColumns, VERSION_COLUMN};
+use super::constants::{constant_column, constant_columns};
 
 /// Days since 1970-01-01 of 0001-01-01 and 9999-12-31.
 const DAYS: (i32, i32) = (-719_162, 2_932_896);
 
-/// Whether the filter can be decided from a file's `source`, `dt` and `schema_version` alone.
+/// Whether the filter can be decided from what is the same in all rows of a file.
+///
+/// A filter without columns can: `dt <> NULL` is simplified to NULL after it was left to the scan,
+/// which must not forget it then.
 pub(crate) fn is_partition_filter(filter: &Expr) -> bool {
     let columns = filter.column_refs();
     let opaque = filter.exists(|e| {
@@ -44,10 +46,9 @@ pub(crate) fn is_partition_filter(filter: &Expr) -> bool {
                 | Expr::Placeholder(_)
         ))
     });
-    !columns.is_empty()
-        && columns
-            .iter()
-            .all(|c| PARTITION_COLUMNS.contains(&c.name.as_str()))
+    columns
+        .iter()
+        .all(|c| CONSTANT_COLUMNS.contains(&c.name.as_str()))
         && !opaque.unwrap_or(true)
         && !filter.is_volatile()
 }
@@ -185,26 +186,7 @@ pub(crate) fn catalog_filter(dataset: &DatasetRef, filters: &[Expr]) -> Option<P
     })
 }
 
-/// The value of each constant column, file by file.
-fn constant_column(name: &str, dataset: &DatasetRef, files: &[FileRow]) -> Option<ArrayRef> {
-    Some(match name {
-        SOURCE_COLUMN => {
-            let source = dataset.source();
-            Arc::new(StringArray::from_iter_values(
-                files.iter().map(|_| source.as_str()),
-            ))
-        }
-        DT_COLUMN => Arc::new(Date32Array::from_iter_values(
-            files.iter().map(|f| f.key.dt.days()),
-        )),
-        VERSION_COLUMN => Arc::new(Int64Array::from_iter_values(
-            files.iter().map(|f| i64::from(f.key.schema_version)),
-        )),
-        _ => return None,
-    })
-}
-
-/// The files whose `source`, `dt` and `schema_version` pass all filters, which name nothing else.
+/// The files whose constant columns pass all filters, which name nothing else.
 pub(crate) fn keep_partitions(
     session: &dyn Session,
     columns: &TableColumns,
@@ -213,21 +195,18 @@ pub(crate) fn keep_partitions(
     filters: &[&Expr],
 ) -> Result<Vec<FileRow>> {
     let fields = columns.constant_fields();
-    let schema = Arc::new(Schema::new(fields[..PARTITION_COLUMNS.len()].to_vec()));
+    let schema = Arc::new(Schema::new(fields.clone()));
     let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
     for filter in filters {
         if files.is_empty() {
             break;
         }
         let expr = session.create_physical_expr((*filter).clone(), &df_schema)?;
-        let arrays = PARTITION_COLUMNS
-            .iter()
-            .filter_map(|name| constant_column(name, dataset, &files))
-            .collect();
+        let arrays = constant_columns(&fields, dataset, &files);
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
         let passed = expr.evaluate(&batch)?.into_array(batch.num_rows())?;
-        let passed = passed.as_boolean();
-        let mut rows = passed.iter();
+        // What is not a truth value is a NULL without a type.
+        let mut rows = passed.as_boolean_opt().into_iter().flatten();
         files.retain(|_| rows.next().flatten() == Some(true));
     }
     Ok(files)
@@ -282,7 +261,7 @@ impl PruningStatistics for FilesToPrune<'_> {
     }
 
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
-        if PARTITION_COLUMNS.contains(&column.name.as_str()) {
+        if CONSTANT_COLUMNS.contains(&column.name.as_str()) {
             return Some(Arc::new(UInt64Array::from(vec![0; self.files.len()])));
         }
         let index = self.index(column)?;
@@ -428,6 +407,6 @@ mod tests {
     fn only_constant_columns_make_a_partition_filter() {
         assert!(is_partition_filter(&col(DT_COLUMN).eq(day(1))));
         assert!(!is_partition_filter(&col("x").eq(day(1))));
-        assert!(!is_partition_filter(&lit(true)));
+        assert!(is_partition_filter(&lit(ScalarValue::Boolean(None))));
     }
 }

@@ -6,6 +6,7 @@
 //! found later can be traced to one.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -47,10 +48,11 @@ impl FileOrigin {
     }
 }
 
-/// The data files that a query opened.
+/// The data files that a query opened, and how much of them it read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadLog {
     opened: Mutex<Vec<FileOrigin>>,
+    bytes: AtomicU64,
 }
 
 impl ReadLog {
@@ -59,6 +61,11 @@ impl ReadLog {
         if !opened.iter().any(|f| f.path == file.path) {
             opened.push(file.clone());
         }
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// The opened files whose bytes are not those the catalog knows; reads them whole.
@@ -156,6 +163,8 @@ impl LakeReader {
             ));
         }
         self.metrics.bytes_scanned.add(length);
+        let read = u64::try_from(length).unwrap_or(u64::MAX);
+        self.log.bytes.fetch_add(read, Ordering::Relaxed);
         Ok(bytes)
     }
 

@@ -34,6 +34,7 @@ use lakebed::store::{Lake, StorePath};
 use super::adapt::ByFieldId;
 use super::bounds::{StatsByFile, file_bounds, overall_statistics};
 use super::columns::{DT_COLUMN, TableColumns, VERSION_COLUMN};
+use super::constants::{ConstantRows, batch_of, constant_columns};
 use super::prune::{
     Bounds, catalog_filter, is_partition_filter, keep_partitions, named_ids, prune_files,
 };
@@ -98,13 +99,22 @@ pub(crate) struct TableInput {
 }
 
 /// A dataset as a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LakeTable {
     lake: Lake,
     catalog: Arc<dyn Catalog>,
-    dataset: DatasetRef,
-    columns: Arc<TableColumns>,
+    pub(super) dataset: DatasetRef,
+    pub(super) columns: Arc<TableColumns>,
     trace: Arc<ScanTrace>,
+}
+
+/// The files of one scan.
+pub(super) struct FoundFiles {
+    /// Files that may hold a wanted row.
+    pub(super) files: Vec<FileRow>,
+    /// Files the catalog was asked about.
+    pub(super) considered: u64,
+    bounds: Bounds,
 }
 
 fn external(error: Error) -> DataFusionError {
@@ -128,8 +138,32 @@ impl LakeTable {
     }
 
     /// How it is written in SQL.
-    fn sql_name(&self) -> String {
+    pub(super) fn sql_name(&self) -> String {
         format!("{}.{}", self.dataset.layer, self.dataset.dataset)
+    }
+
+    /// The files that may hold a wanted row; the scan is noted.
+    pub(super) async fn plan_files(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+    ) -> Result<FoundFiles> {
+        let ((files, bounds), considered) = self.find_files(session, projection, filters).await?;
+        files.iter().try_for_each(|f| self.check_format(f))?;
+        let mut partitions: Vec<PartitionKey> = files.iter().map(|f| f.key).collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        self.trace.add(ScanNote {
+            dataset: self.dataset.clone(),
+            considered,
+            partitions,
+        });
+        Ok(FoundFiles {
+            files,
+            considered,
+            bounds,
+        })
     }
 
     /// The files that may hold a wanted row, with what is known of them, and how many were looked at.
@@ -222,7 +256,7 @@ impl LakeTable {
             .collect())
     }
 
-    fn planned_file(&self, file: &FileRow) -> Result<PartitionedFile> {
+    fn check_format(&self, file: &FileRow) -> Result<()> {
         if file.format != FileFormat::Parquet {
             return Err(external(
                 Error::precondition(format!(
@@ -233,6 +267,10 @@ impl LakeTable {
                 .with("file", &file.path),
             ));
         }
+        Ok(())
+    }
+
+    fn planned_file(&self, file: &FileRow) -> Result<PartitionedFile> {
         let path = StorePath::new(file.path.clone()).map_err(external)?;
         let mut planned = PartitionedFile::new(String::new(), file.byte_size);
         // Paths within a lake are percent-encoded already: they are taken as they are.
@@ -309,6 +347,64 @@ impl LakeTable {
         }))
     }
 
+    /// The rows of a scan that needs nothing but constant columns: no file is read.
+    fn repeat_constants(
+        &self,
+        found: &FoundFiles,
+        selected: &[usize],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::new(self.columns.schema.project(selected)?);
+        let columns = constant_columns(schema.fields(), &self.dataset, &found.files);
+        let mut statistics = self.statistics_of(&found.files, &found.bounds);
+        let known = &statistics.column_statistics;
+        statistics.column_statistics = selected
+            .iter()
+            .map(|&i| known[self.columns.scan_index(i)].clone())
+            .collect();
+        Ok(DataSourceExec::from_data_source(ConstantRows {
+            table: self.sql_name(),
+            considered: found.considered,
+            files: batch_of(schema, columns, found.files.len())?,
+            rows: found.files.iter().map(|f| f.row_count).collect(),
+            statistics,
+            fetch: limit,
+        }))
+    }
+
+    fn read_files(
+        &self,
+        session: &dyn Session,
+        found: &FoundFiles,
+        selected: &[usize],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let planned = PlannedFiles {
+            table: self.sql_name(),
+            considered: found.considered,
+            read: u64::try_from(found.files.len()).unwrap_or(u64::MAX),
+            bytes: found.files.iter().map(|f| f.byte_size).sum(),
+        };
+        let statistics = self.statistics_of(&found.files, &found.bounds);
+        let files = found
+            .files
+            .iter()
+            .map(|f| self.planned_file(f))
+            .collect::<Result<Vec<_>>>()?;
+        let source = LakeSource::new(Arc::new(self.parquet_source(session)), planned);
+        let source = source
+            .try_pushdown_projection(&self.scan_projection(selected))?
+            .ok_or_else(|| external(Error::internal("a scan takes no projection")))?;
+        let workers = session.config_options().execution.target_partitions;
+        let config = FileScanConfigBuilder::new(files_url(), source)
+            .with_file_groups(group_files(files, workers))
+            .with_statistics(statistics)
+            .with_limit(limit)
+            .with_expr_adapter(Some(Arc::new(ByFieldId::new(Arc::clone(&self.columns)))))
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
     fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
         let schema = TableSchema::builder(self.columns.scan_schema())
             .with_table_partition_cols(self.columns.constant_fields())
@@ -357,44 +453,17 @@ impl TableProvider for LakeTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let ((files, bounds), considered) = self.find_files(session, projection, filters).await?;
-        let mut partitions: Vec<PartitionKey> = files.iter().map(|f| f.key).collect();
-        partitions.sort_unstable();
-        partitions.dedup();
-        self.trace.add(ScanNote {
-            dataset: self.dataset.clone(),
-            considered,
-            partitions,
-        });
+        let found = self.plan_files(session, projection, filters).await?;
         let all = (0..self.columns.schema.fields().len()).collect();
         let selected = projection.unwrap_or(&all);
-        if files.is_empty() {
+        if found.files.is_empty() {
             let schema = self.columns.schema.project(selected)?;
             return Ok(Arc::new(EmptyExec::new(Arc::new(schema))));
         }
-        let planned = PlannedFiles {
-            table: self.sql_name(),
-            considered,
-            read: u64::try_from(files.len()).unwrap_or(u64::MAX),
-            bytes: files.iter().map(|f| f.byte_size).sum(),
-        };
-        let statistics = self.statistics_of(&files, &bounds);
-        let files = files
-            .iter()
-            .map(|f| self.planned_file(f))
-            .collect::<Result<Vec<_>>>()?;
-        let source = LakeSource::new(Arc::new(self.parquet_source(session)), planned);
-        let source = source
-            .try_pushdown_projection(&self.scan_projection(selected))?
-            .ok_or_else(|| external(Error::internal("a scan takes no projection")))?;
-        let workers = session.config_options().execution.target_partitions;
-        let config = FileScanConfigBuilder::new(files_url(), source)
-            .with_file_groups(group_files(files, workers))
-            .with_statistics(statistics)
-            .with_limit(limit)
-            .with_expr_adapter(Some(Arc::new(ByFieldId::new(Arc::clone(&self.columns)))))
-            .build();
-        Ok(DataSourceExec::from_data_source(config))
+        match selected.iter().all(|&i| self.columns.is_constant(i)) {
+            true => self.repeat_constants(&found, selected, limit),
+            false => self.read_files(session, &found, selected, limit),
+        }
     }
 }
 

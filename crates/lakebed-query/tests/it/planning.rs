@@ -114,11 +114,18 @@ async fn counts_and_bounds_come_from_the_catalog() {
     let text = "SELECT COUNT(*) AS n, MIN(key) AS a, MAX(key) AS b FROM clean.d WHERE dt > '2024-01-08' AND schema_version = 2";
     assert_eq!(t.files(text).await.1, 0);
     assert_eq!(t.rows(text).await, json!([{"n": 20, "a": 80, "b": 99}]));
+    let days =
+        "SELECT dt, COUNT(*) AS n FROM clean.d WHERE dt > '2024-01-08' GROUP BY dt ORDER BY dt";
+    assert_eq!(
+        t.rows(days).await,
+        json!([{"dt": "2024-01-09", "n": 10}, {"dt": "2024-01-10", "n": 10}])
+    );
     // What the catalog cannot know is read, and here that fails.
     for text in [
         "SELECT MAX(score) FROM clean.d",
         "SELECT COUNT(*) FROM clean.d WHERE key > 55",
-        "SELECT dt, COUNT(*) FROM clean.d GROUP BY dt",
+        "SELECT dt, COUNT(*) FROM clean.d WHERE key > 55 GROUP BY dt",
+        "SELECT name, COUNT(*) FROM clean.d GROUP BY name",
         "SELECT SUM(key) FROM clean.d",
     ] {
         assert!(t.try_rows(text).await.is_err(), "{text}");

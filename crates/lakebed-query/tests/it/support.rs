@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
 use arrow::json::ReaderBuilder;
@@ -49,15 +49,21 @@ pub(crate) struct TestLake {
     _dir: tempfile::TempDir,
     pub(crate) lake: Lake,
     pub(crate) catalog: Arc<SqliteCatalog>,
+    engine: OnceLock<QueryEngine>,
     schemas: BTreeMap<(DatasetRef, u32), Vec<FieldSpec>>,
     logs: BTreeMap<DatasetRef, (u64, Option<ContentHash>)>,
 }
 
 impl TestLake {
     pub(crate) async fn new() -> Self {
+        Self::at(START).await
+    }
+
+    /// A lake whose clock stands at so many microseconds.
+    pub(crate) async fn at(micros: i64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(LocalStore::new(dir.path().join("湖 lake%41")));
-        let clock = Arc::new(Clock::manual(Instant::from_micros(START)));
+        let clock = Arc::new(Clock::manual(Instant::from_micros(micros)));
         let lake = Lake::open_or_create(store, clock, "Asia/Taipei")
             .await
             .unwrap();
@@ -69,6 +75,7 @@ impl TestLake {
             _dir: dir,
             lake,
             catalog: Arc::new(catalog),
+            engine: OnceLock::new(),
             schemas: BTreeMap::new(),
             logs: BTreeMap::new(),
         }
@@ -265,7 +272,7 @@ impl TestLake {
     }
 
     pub(crate) async fn query(&self, text: &str) -> Result<QueryResult> {
-        self.engine().sql(text).await
+        self.engine.get_or_init(|| self.engine()).sql(text).await
     }
 
     pub(crate) async fn try_rows(&self, text: &str) -> Result<Value> {

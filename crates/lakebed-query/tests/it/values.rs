@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{TestLake, field};
+use crate::support::{START, TestLake, field};
 
 async fn one_of_each() -> TestLake {
     let mut t = TestLake::new().await;
@@ -82,6 +82,17 @@ async fn literals_compare_exactly() {
         t.value("SELECT MAX(big) FROM clean.v WHERE big + 0 < 9007199254740999")
             .await,
         json!(9_007_199_254_740_993_i64)
+    );
+}
+
+#[tokio::test]
+async fn today_is_a_day_of_the_lake_and_not_of_utc() {
+    // 2024-05-19 20:00 UTC is four in the morning of the next day in Taipei.
+    let t = TestLake::at(START - 4 * 3_600_000_000).await;
+    assert_eq!(
+        t.rows("SELECT current_date AS d, today() AS t, now() AS n")
+            .await,
+        json!([{"d": "2024-05-20", "t": "2024-05-20", "n": "2024-05-19T20:00:00.000000Z"}])
     );
 }
 
