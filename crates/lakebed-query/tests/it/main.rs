@@ -12,6 +12,8 @@ mod floats;
 mod nested;
 mod output;
 mod planning;
+mod same_answer;
+mod slt;
 mod support;
 mod tables;
 mod values;
