@@ -40,7 +40,9 @@ impl AnalyzerRule for Comparisons {
 }
 
 /// Functions whose arguments become of one type, as those of a comparison do.
-const ALIKE: [&str; 6] = ["nullif", "coalesce", "greatest", "least", "nvl", "ifnull"];
+const ALIKE: [&str; 7] = [
+    "nullif", "coalesce", "greatest", "least", "nvl", "ifnull", "nvl2",
+];
 
 fn is_comparison(expr: &Expr) -> bool {
     match expr {

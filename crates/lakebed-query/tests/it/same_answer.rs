@@ -144,11 +144,9 @@ async fn compare_counts(t: &TestLake, filter: &str, want: &Value) {
 async fn a_filter_finds_the_same_rows_with_and_without_pruning() {
     let t = lake().await;
     for filter in FILTERS {
-        let not = format!("NOT ({filter})");
-        for filter in [*filter, &not] {
-            let rows = compare(&t, filter).await;
-            compare_counts(&t, filter, &rows).await;
-        }
+        let rows = compare(&t, filter).await;
+        compare_counts(&t, filter, &rows).await;
+        compare(&t, &format!("NOT ({filter})")).await;
     }
 }
 
@@ -156,12 +154,14 @@ async fn a_filter_finds_the_same_rows_with_and_without_pruning() {
 #[tokio::test]
 async fn two_filters_find_the_same_rows_with_and_without_pruning() {
     let t = lake().await;
-    // Each with two others, far enough apart that the kinds of filters are mixed.
+    // Each with another, far enough away that the kinds of filters are mixed.
     for (i, a) in FILTERS.iter().enumerate() {
         let b = FILTERS[(i * 7 + 19) % FILTERS.len()];
-        compare(&t, &format!("({a}) OR ({b})")).await;
-        let c = FILTERS[(i * 11 + 31) % FILTERS.len()];
-        compare(&t, &format!("({a}) AND NOT ({c})")).await;
+        let pair = match i % 2 {
+            0 => format!("({a}) OR ({b})"),
+            _ => format!("({a}) AND NOT ({b})"),
+        };
+        compare(&t, &pair).await;
     }
 }
 
