@@ -29,7 +29,8 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use lakebed::catalog::{Catalog, partition_id};
+use lakebed::catalog::{Catalog, partition_id, visible_files};
+use lakebed::log::{AsOf, DatasetState};
 use lakebed::name::{DatasetRef, Layer};
 use lakebed::spec::{PublishedSchema, SchemaSpec};
 use lakebed::store::Lake;
@@ -200,7 +201,9 @@ impl QueryEngine {
         };
         for table in tables {
             match table {
-                NamedTable::Dataset(d) | NamedTable::DottedDataset(d) => hook.freshen(d).await?,
+                NamedTable::Dataset(d)
+                | NamedTable::DottedDataset(d)
+                | NamedTable::Past(d, _, _) => hook.freshen(d).await?,
                 NamedTable::System(_) | NamedTable::Information => hook.freshen_all().await?,
                 NamedTable::Unknown(_) => {}
             }
@@ -232,6 +235,10 @@ impl QueryEngine {
                     if let Some((schema, part)) = d.dataset.as_str().split_once('.') {
                         tables.add(d.layer.as_str(), schema, part, table)?;
                     }
+                }
+                NamedTable::Past(d, as_of, name) => {
+                    let table = self.past_table(d, *as_of, statement.names_origin, trace);
+                    tables.add(DEFAULT_CATALOG, d.layer.as_str(), name, table.await?)?;
                 }
                 NamedTable::System(t) => {
                     let table = Arc::new(t.load(&*self.catalog).await?);
@@ -270,28 +277,75 @@ impl QueryEngine {
         with_origin: bool,
         trace: &Arc<ScanTrace>,
     ) -> Result<Arc<dyn TableProvider>> {
-        let rows = self.catalog.list_schemas(Some(dataset)).await?;
-        if rows.is_empty() {
-            return Err(self.unknown_table(&sql_name(dataset)).await);
-        }
+        let published = self.published_versions(dataset).await?;
+        let versions = published.into_iter().map(|p| (p.schema.version, p.schema));
+        Ok(Arc::new(LakeTable::new(TableInput {
+            lake: self.lake.clone(),
+            catalog: Arc::clone(&self.catalog),
+            dataset: dataset.clone(),
+            versions: versions.collect(),
+            past: None,
+            with_origin,
+            trace: Arc::clone(trace),
+        })))
+    }
+
+    /// The dataset as it was: with the columns that were published by then.
+    async fn past_table(
+        &self,
+        dataset: &DatasetRef,
+        as_of: AsOf,
+        with_origin: bool,
+        trace: &Arc<ScanTrace>,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let published = self.published_versions(dataset).await?;
+        let state = DatasetState::load_as_of(&self.lake, dataset, as_of).await?;
+        let used: BTreeSet<u32> = state
+            .partitions()
+            .keys()
+            .map(|k| k.schema_version)
+            .collect();
+        let until = match as_of {
+            AsOf::Instant(instant) => Some(instant),
+            AsOf::Record(_) => state.last_at(),
+        };
+        let was_there = |p: &PublishedSchema| {
+            used.contains(&p.schema.version) || until.is_some_and(|t| p.published_at <= t)
+        };
         let mut versions: BTreeMap<u32, SchemaSpec> = BTreeMap::new();
-        for row in rows {
-            let published: PublishedSchema = serde_json::from_str(&row.schema).map_err(|e| {
-                Error::corrupt(format!("read a schema version from the catalog: {e}"))
-                    .with("dataset", dataset)
-                    .with("schema_version", row.version)
-                    .hint("`lakebed catalog rebuild` makes the catalog anew from the lake")
-            })?;
-            versions.insert(row.version, published.schema);
+        for (i, version) in published.iter().enumerate() {
+            // Before everything there is the first version: a table needs columns.
+            if i == 0 || was_there(version) {
+                versions.insert(version.schema.version, version.schema.clone());
+            }
         }
         Ok(Arc::new(LakeTable::new(TableInput {
             lake: self.lake.clone(),
             catalog: Arc::clone(&self.catalog),
             dataset: dataset.clone(),
             versions,
+            past: Some(Arc::new(visible_files(&state))),
             with_origin,
             trace: Arc::clone(trace),
         })))
+    }
+
+    /// Every published version of a dataset, in order; none is an unknown table.
+    async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
+        let rows = self.catalog.list_schemas(Some(dataset)).await?;
+        if rows.is_empty() {
+            return Err(self.unknown_table(&sql_name(dataset)).await);
+        }
+        rows.iter()
+            .map(|row| {
+                serde_json::from_str(&row.schema).map_err(|e| {
+                    Error::corrupt(format!("read a schema version from the catalog: {e}"))
+                        .with("dataset", dataset)
+                        .with("schema_version", row.version)
+                        .hint("`lakebed catalog rebuild` makes the catalog anew from the lake")
+                })
+            })
+            .collect()
     }
 
     async fn unknown_table(&self, name: &str) -> Error {

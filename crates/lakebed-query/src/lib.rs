@@ -33,6 +33,7 @@ mod hints;
 mod literals;
 mod nested_text;
 mod output;
+mod past;
 mod result;
 mod scan;
 mod statement;

@@ -8,11 +8,13 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use lakebed::log::AsOf;
 use lakebed::name::{DatasetRef, Layer};
 use lakebed::{Error, Result};
 
 use crate::clauses::check_clauses;
 use crate::error::convert;
+use crate::past::{rewrite, split_name};
 use crate::system::SystemTable;
 
 /// Catalog that bare and two-part names lie in.
@@ -29,6 +31,8 @@ pub(crate) enum NamedTable {
     Dataset(DatasetRef),
     /// A dataset of a source with several, written in three parts.
     DottedDataset(DatasetRef),
+    /// A dataset as it was; the table's name as the rewritten statement has it.
+    Past(DatasetRef, AsOf, String),
     /// A system table.
     System(SystemTable),
     /// A table of `information_schema`: it lists every table.
@@ -92,9 +96,10 @@ fn check_sql(statement: &SqlStatement) -> Result<()> {
 /// Parses one statement and refuses any that writes.
 pub(crate) fn read_statement(state: &SessionState, text: &str) -> Result<ReadStatement> {
     let dialect = state.config().options().sql_parser.dialect;
-    let statement = state
+    let mut statement = state
         .sql_to_statement(text, &dialect)
         .map_err(|e| statement_error(text, &convert(&e)))?;
+    rewrite(&mut statement)?;
     check(&statement)?;
     check_clauses(&statement)?;
     let references = state
@@ -146,7 +151,12 @@ fn in_schema(schema: &str, table: &str) -> Option<NamedTable> {
     if schema == SYSTEM_SCHEMA {
         return table.parse().ok().map(NamedTable::System);
     }
-    dataset(schema.parse().ok()?, table).map(NamedTable::Dataset)
+    let layer = schema.parse().ok()?;
+    if let Some((name, as_of)) = split_name(table) {
+        let dataset = dataset(layer, name)?;
+        return Some(NamedTable::Past(dataset, as_of, table.to_owned()));
+    }
+    dataset(layer, table).map(NamedTable::Dataset)
 }
 
 fn named_table(reference: &TableReference) -> NamedTable {

@@ -226,3 +226,54 @@ fn two_points_of_the_past_are_compared() {
     let text = lake.run(&["log", "clean/a", "--diff", "0.."]).ok();
     insta::assert_snapshot!("log_diff", text.snapshot());
 }
+
+/// Readers of the past see what readers saw then, whatever was corrected since.
+#[test]
+fn a_query_asks_the_past() {
+    let lake = lake();
+    correct(&lake, &["right.jsonl"]).ok();
+    lake.schema("clean/a", 2, V2);
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+    correct(&lake, &["city.jsonl"]).ok();
+    let count = |point: &str| {
+        lake.sql_one(&format!(
+            "SELECT count(k) AS n FROM as_of('clean.a', {point})"
+        ))
+    };
+    // 1 the first rows, 2 and 3 the first correction, 4 and 5 the second.
+    let found: Vec<String> = ["0", "1", "2", "3", "5"].map(count).to_vec();
+    assert_eq!(found, ["0", "2", "1", "1", "2"]);
+    assert_eq!(count("'1999-12-31T00:00:00Z'"), "0");
+    assert_eq!(count("'2999-12-31T00:00:00Z'"), "2");
+    let then_and_now = "SELECT count(*) AS n FROM as_of('clean.a', 1) old JOIN clean.a new \
+                        ON old.k = new.k WHERE old.\"价格\" <> new.\"价格\"";
+    assert_eq!(lake.sql_one(then_and_now), "1");
+    // The columns are those of then, and the alias is the dataset's name.
+    assert_eq!(
+        lake.sql("SELECT a.* FROM as_of('clean.a', 1) WHERE a.k = 1")
+            .len(),
+        1
+    );
+    lake.run(&["sql", "SELECT city FROM as_of('clean.a', 1)"])
+        .code(2);
+    lake.run(&["sql", "SELECT city FROM as_of('clean.a', 5)"])
+        .ok();
+    for (query, says) in [
+        ("SELECT * FROM as_of('clean.a', 99)", "no record 99"),
+        (
+            "SELECT * FROM as_of('clean.a', 'soon')",
+            "neither a record number nor an instant",
+        ),
+        (
+            "SELECT * FROM as_of('clean.a')",
+            "takes a dataset and a point in time",
+        ),
+        ("SELECT * FROM as_of('clean.b', 1)", "clean.b"),
+    ] {
+        lake.run(&["sql", query]).code(2).says(&[says]);
+    }
+    // Where the catalog is lost, the past is still there.
+    std::fs::remove_file(lake.project().join("catalog.db")).unwrap();
+    assert_eq!(count("1"), "2");
+    lake.assert_clean();
+}

@@ -92,6 +92,8 @@ pub(crate) struct TableInput {
     pub(crate) dataset: DatasetRef,
     /// Its published versions.
     pub(crate) versions: BTreeMap<u32, SchemaSpec>,
+    /// Its files at a point in the past; absent = those that the catalog has now.
+    pub(crate) past: Option<Arc<Vec<FileRow>>>,
     /// Whether `_commit` and `_file` are columns.
     pub(crate) with_origin: bool,
     /// The query's notes.
@@ -105,6 +107,7 @@ pub(crate) struct LakeTable {
     catalog: Arc<dyn Catalog>,
     pub(super) dataset: DatasetRef,
     pub(super) columns: Arc<TableColumns>,
+    past: Option<Arc<Vec<FileRow>>>,
     trace: Arc<ScanTrace>,
 }
 
@@ -133,6 +136,7 @@ impl LakeTable {
             catalog: input.catalog,
             dataset: input.dataset,
             columns: Arc::new(TableColumns::new(input.versions, input.with_origin)),
+            past: input.past,
             trace: input.trace,
         }
     }
@@ -176,7 +180,7 @@ impl LakeTable {
         let Some(wanted) = catalog_filter(&self.dataset, filters) else {
             return Ok((Default::default(), self.count_files(0).await?));
         };
-        let files = self.catalog.list_files(&wanted).await.map_err(external)?;
+        let files = self.list_files(&wanted).await?;
         let listed = u64::try_from(files.len()).unwrap_or(u64::MAX);
         let considered = self.count_files(listed).await?;
         let (on_partition, on_columns): (Vec<&Expr>, Vec<&Expr>) =
@@ -206,7 +210,24 @@ impl LakeTable {
         Ok((found, considered))
     }
 
+    /// The files of the wanted dates and versions: now, or as they were.
+    async fn list_files(&self, wanted: &PartitionFilter) -> Result<Vec<FileRow>> {
+        let Some(past) = &self.past else {
+            return self.catalog.list_files(wanted).await.map_err(external);
+        };
+        let is_wanted = |file: &&FileRow| {
+            let (dt, version) = (file.key.dt, file.key.schema_version);
+            wanted.dt_from.is_none_or(|from| dt >= from)
+                && wanted.dt_to.is_none_or(|to| dt <= to)
+                && (wanted.schema_versions.is_empty() || wanted.schema_versions.contains(&version))
+        };
+        Ok(past.iter().filter(is_wanted).cloned().collect())
+    }
+
     async fn count_files(&self, listed: u64) -> Result<u64> {
+        if let Some(past) = &self.past {
+            return Ok(u64::try_from(past.len()).unwrap_or(u64::MAX));
+        }
         if !self.trace.count_all.load(Ordering::Relaxed) {
             return Ok(listed);
         }
@@ -228,7 +249,8 @@ impl LakeTable {
         files: &[FileRow],
         ids: &[u32],
     ) -> Result<Bounds> {
-        if ids.is_empty() || files.is_empty() {
+        // The catalog has the bounds of files that readers see now, and of no others.
+        if ids.is_empty() || files.is_empty() || self.past.is_some() {
             return Ok(vec![vec![None; self.columns.fields.len()]; files.len()]);
         }
         let rows = self

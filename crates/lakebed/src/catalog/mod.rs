@@ -9,6 +9,7 @@
 //! The trait is what SQLite, PostgreSQL and MySQL do alike; `suite` is its one set of tests.
 
 mod commit;
+mod from_state;
 mod key;
 mod rebuild;
 mod schemas;
@@ -34,6 +35,7 @@ use crate::spec::{
 };
 use crate::time::{BusinessDate, Instant};
 
+pub use from_state::visible_files;
 pub use key::{file_id, is_visible, partition_checksum, partition_id};
 pub use rebuild::rebuild;
 pub use schemas::sync_schemas;

@@ -12,7 +12,7 @@ use crate::store::Lake;
 use crate::time::Instant;
 
 /// A point in the past of a dataset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AsOf {
     /// After the record of this number; 0 = before the first.
     Record(u64),

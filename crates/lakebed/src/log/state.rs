@@ -254,6 +254,13 @@ impl DatasetState {
         self.erased.contains(content)
     }
 
+    /// Every commit with the number of its record, by commit id.
+    pub fn commits(&self) -> impl Iterator<Item = (&CommitId, u64)> {
+        self.commits
+            .iter()
+            .map(|(commit, number)| (commit, *number))
+    }
+
     /// The record with this commit id.
     #[must_use]
     pub fn find_commit(&self, commit: &CommitId) -> Option<u64> {
