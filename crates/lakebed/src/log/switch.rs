@@ -94,7 +94,8 @@ pub async fn switch(
             CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => {
                 kill_point("switch.committed");
                 // What fails here leaves the switch standing: any opener finishes it.
-                let moved = finish_moves(lake, state).await.is_ok();
+                let moved = finish_moves(lake, state).await.is_ok()
+                    && (!sealed || write_success(lake, state, dt).await.is_ok());
                 return Ok(SwitchOutcome::Done {
                     number: logged.record.number,
                     from,
@@ -107,11 +108,7 @@ pub async fn switch(
             }
         }
     }
-    Err(Error::conflict(format!(
-        "{dt} of `{}` changed under this call {MAX_ROUNDS} times",
-        state.dataset()
-    ))
-    .retryable())
+    Err(state.restless(dt, MAX_ROUNDS))
 }
 
 fn resolve(state: &DatasetState, request: &SwitchRequest) -> Result<u32> {
