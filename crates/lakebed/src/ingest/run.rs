@@ -199,11 +199,9 @@ impl Call<'_> {
                     | Requirement::AttemptOpen { .. }
                     | Requirement::DateUnchanged { .. }
                     | Requirement::PartitionActive { .. }
-                    | Requirement::DateSealed { .. } => Ok(Tried::StartOver),
-                    Requirement::DateOpen { .. } if self.request.late => Ok(Tried::StartOver),
-                    Requirement::DateOpen { .. } | Requirement::SchemaPublished { .. } => {
-                        Err(refusal(&unmet))
-                    }
+                    | Requirement::DateSealed { .. }
+                    | Requirement::DateOpen { .. } => Ok(Tried::StartOver),
+                    Requirement::SchemaPublished { .. } => Err(refusal(&unmet)),
                 };
             }
         };
