@@ -5,7 +5,7 @@ use crate::fault::kill_point;
 use crate::log::commit::{CommitOutcome, Draft, commit};
 use crate::log::moves::finish_moves;
 use crate::log::state::DatasetState;
-use crate::log::success::{withdraw_success, write_success};
+use crate::log::success::{commit_withdrawn, withdraw_success, write_success};
 use crate::name::AttemptId;
 use crate::spec::{Action, By, Operation, Requirement};
 use crate::store::Lake;
@@ -100,7 +100,7 @@ pub async fn reopen(
     let mut draft = Draft::new(lake, Operation::Reopen, by)?;
     draft.requires = vec![Requirement::DateSealed { dt }];
     draft.actions = vec![Action::Open { dt }];
-    let outcome = match commit(lake, state, &draft).await? {
+    let outcome = match commit_withdrawn(lake, state, dt, &draft).await? {
         CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => {
             SealOutcome::Done {
                 number: logged.record.number,

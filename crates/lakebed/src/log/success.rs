@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
+use crate::log::commit::{CommitOutcome, Draft, commit};
 use crate::log::state::DatasetState;
 use crate::spec::{PartitionKey, SuccessFile, SuccessSpec};
 use crate::store::{Lake, StorePath, success_path};
@@ -106,6 +107,21 @@ fn wanted_success(
         }
     }
     Ok(wanted)
+}
+
+/// Puts a record before which `_SUCCESS` was withdrawn; where that fails, the files come back, unless the
+/// record was put after all.
+pub(super) async fn commit_withdrawn(
+    lake: &Lake,
+    state: &mut DatasetState,
+    dt: BusinessDate,
+    draft: &Draft,
+) -> Result<CommitOutcome> {
+    let outcome = commit(lake, state, draft).await;
+    if outcome.is_err() {
+        drop(write_success(lake, state, dt).await);
+    }
+    outcome
 }
 
 /// Removes the `_SUCCESS` files of a date, before the record that opens it.
