@@ -98,9 +98,12 @@ async fn a_correction_takes_the_place_of_a_date_and_is_taken_back() {
     let a = f.file("a.jsonl", &lines(0..10));
     let b = f.file("b.jsonl", &lines(10..15));
     let c = f.file("c.jsonl", &lines(100..103));
-    f.ingest(&f.request(&[a])).await.unwrap();
-    f.ingest(&f.request(&[b])).await.unwrap();
-    let done = f.ingest(&correcting(&f, &[c.clone()])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[a])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[b])).await.unwrap();
+    let done = f
+        .ingest(&correcting(&f, std::slice::from_ref(&c)))
+        .await
+        .unwrap();
     let replaced = done.replaced.unwrap();
     assert_eq!((done.revision, done.rows), (1, 3));
     assert_eq!(
@@ -139,20 +142,38 @@ async fn a_correction_takes_the_place_of_a_date_and_is_taken_back() {
 async fn the_same_correction_twice_is_one() {
     let f = Fixture::new().await;
     let a = f.file("a.jsonl", &lines(0..10));
-    let nothing = f.ingest(&correcting(&f, &[a.clone()])).await.unwrap_err();
+    let nothing = f
+        .ingest(&correcting(&f, std::slice::from_ref(&a)))
+        .await
+        .unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::PreconditionFailed);
-    f.ingest(&f.request(&[a.clone()])).await.unwrap();
+    let _stored = f
+        .ingest(&f.request(std::slice::from_ref(&a)))
+        .await
+        .unwrap();
     // What stands there already needs no correction.
-    let same = f.ingest(&correcting(&f, &[a.clone()])).await.unwrap();
+    let same = f
+        .ingest(&correcting(&f, std::slice::from_ref(&a)))
+        .await
+        .unwrap();
     assert_eq!(same.outcome, IngestOutcome::AlreadyThere);
     let b = f.file("b.jsonl", &lines(0..9));
-    f.ingest(&correcting(&f, &[b.clone()])).await.unwrap();
+    let _stored = f
+        .ingest(&correcting(&f, std::slice::from_ref(&b)))
+        .await
+        .unwrap();
     let number = f.state().await.position().number;
-    let same = f.ingest(&correcting(&f, &[b.clone()])).await.unwrap();
+    let same = f
+        .ingest(&correcting(&f, std::slice::from_ref(&b)))
+        .await
+        .unwrap();
     assert_eq!(same.outcome, IngestOutcome::AlreadyThere);
     assert_eq!(f.state().await.position().number, number);
     // A part of what stands there is another content of the date.
-    f.ingest(&f.request(&[a.clone()])).await.unwrap();
+    let _stored = f
+        .ingest(&f.request(std::slice::from_ref(&a)))
+        .await
+        .unwrap();
     let part = f.ingest(&correcting(&f, &[b])).await.unwrap();
     assert_eq!((part.outcome, part.revision), (IngestOutcome::Committed, 2));
     // Known to a superseded revision alone: new.
@@ -167,9 +188,9 @@ async fn what_was_added_since_is_not_hidden_unasked() {
     let a = f.file("a.jsonl", &lines(0..10));
     let b = f.file("b.jsonl", &lines(0..8));
     let late = f.file("late.jsonl", &lines(50..52));
-    f.ingest(&f.request(&[a])).await.unwrap();
-    f.ingest(&correcting(&f, &[b])).await.unwrap();
-    f.ingest(&f.request(&[late])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[a])).await.unwrap();
+    let _stored = f.ingest(&correcting(&f, &[b])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[late])).await.unwrap();
     let refused = show(&f, SwitchTarget::Previous, false).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
     assert!(refused.to_string().contains("late.jsonl"), "{refused}");
@@ -194,7 +215,7 @@ async fn a_kept_revision_waits_for_its_switch() {
     let a = f.file("a.jsonl", &lines(0..10));
     let b = f.file("b.jsonl", &lines(0..4));
     let since = f.file("since.jsonl", &lines(90..91));
-    f.ingest(&f.request(&[a])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[a])).await.unwrap();
     let keep = IngestRequest {
         revision: RevisionTarget::Keep,
         ..f.request(&[b])
@@ -205,7 +226,7 @@ async fn a_kept_revision_waits_for_its_switch() {
     let again = f.ingest(&keep).await.unwrap();
     assert_eq!(again.outcome, IngestOutcome::AlreadyThere);
     assert_sound(&f).await;
-    f.ingest(&f.request(&[since])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[since])).await.unwrap();
     let refused = show(&f, SwitchTarget::Revision(1), false)
         .await
         .unwrap_err();
@@ -227,7 +248,7 @@ async fn a_sealed_date_stays_sealed_by_its_correction() {
     let f = Fixture::new().await;
     let a = f.file("a.jsonl", &lines(0..10));
     let b = f.file("b.jsonl", &lines(0..8));
-    f.ingest(&f.request(&[a])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[a])).await.unwrap();
     let mut state = f.state().await;
     let dt = DT.parse().unwrap();
     let _done = seal(&f.lake, &mut state, dt, by()).await.unwrap();
@@ -259,8 +280,8 @@ async fn an_unfinished_switch_is_exact_and_is_finished_by_any_opener() {
     let a = f.file("a.jsonl", &lines(0..10));
     let b = f.file("b.jsonl", &lines(0..8));
     let c = f.file("c.jsonl", &lines(20..21));
-    f.ingest(&f.request(&[a])).await.unwrap();
-    f.ingest(&correcting(&f, &[b])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[a])).await.unwrap();
+    let _stored = f.ingest(&correcting(&f, &[b])).await.unwrap();
     let old = f.state().await;
     // The record alone, as a program leaves it that dies before it moves a file.
     let mut state = f.state().await;
@@ -308,8 +329,8 @@ async fn a_mover_of_an_earlier_switch_moves_nothing_in() {
     let f = Fixture::new().await;
     let a = f.file("a.jsonl", &lines(0..10));
     let b = f.file("b.jsonl", &lines(0..8));
-    f.ingest(&f.request(&[a])).await.unwrap();
-    f.ingest(&correcting(&f, &[b])).await.unwrap();
+    let _stored = f.ingest(&f.request(&[a])).await.unwrap();
+    let _stored = f.ingest(&correcting(&f, &[b])).await.unwrap();
     let mut sleeper = f.state().await;
     for target in [0, 1, 0] {
         assert!(matches!(
