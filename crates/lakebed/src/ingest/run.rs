@@ -200,11 +200,9 @@ impl Call<'_> {
                     | Requirement::DateUnchanged { .. }
                     | Requirement::PartitionActive { .. }
                     | Requirement::RejectsWaiting { .. }
-                    | Requirement::DateSealed { .. } => Ok(Tried::StartOver),
-                    Requirement::DateOpen { .. } if self.request.late => Ok(Tried::StartOver),
-                    Requirement::DateOpen { .. } | Requirement::SchemaPublished { .. } => {
-                        Err(refusal(&unmet))
-                    }
+                    | Requirement::DateSealed { .. }
+                    | Requirement::DateOpen { .. } => Ok(Tried::StartOver),
+                    Requirement::SchemaPublished { .. } => Err(refusal(&unmet)),
                 };
             }
         };
@@ -290,7 +288,7 @@ impl Call<'_> {
         Ok(report)
     }
 
-    /// `_SUCCESS` where the date is sealed now; seals it where only the seal was missing.
+    /// `_SUCCESS` as the date stands now; seals it where only the seal was missing.
     async fn complete_date(&self, state: &mut DatasetState) -> Result<(bool, Option<u64>)> {
         let dt = self.request.dt;
         let mut sealed_by = None;
@@ -301,9 +299,8 @@ impl Call<'_> {
                 SealOutcome::AlreadySo { .. } => {}
             }
         }
-        if state.is_sealed(dt) {
-            write_success(self.lake, state, dt).await?;
-        }
+        // Of an open date as well: it may have been sealed before this call.
+        write_success(self.lake, state, dt).await?;
         Ok((state.is_sealed(dt), sealed_by))
     }
 

@@ -2,14 +2,17 @@
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::log::commit::{CommitOutcome, Draft, commit, refusal};
+use crate::log::commit::{CommitOutcome, Draft, commit};
 use crate::log::moves::finish_moves;
 use crate::log::state::DatasetState;
-use crate::log::success::{withdraw_success, write_success};
+use crate::log::success::{commit_withdrawn, withdraw_success, write_success};
 use crate::name::AttemptId;
 use crate::spec::{Action, By, Operation, Requirement};
 use crate::store::Lake;
 use crate::time::BusinessDate;
+
+/// How often a seal looks again when the date changes under it.
+const MAX_ROUNDS: usize = 20;
 
 /// Answer of [`seal`], [`reopen`] and [`abandon`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +37,32 @@ pub async fn seal(
     dt: BusinessDate,
     by: By,
 ) -> Result<SealOutcome> {
-    state.catch_up(lake).await?;
-    finish_moves(lake, state).await?;
-    if let Some((number, _)) = state.dates().get(&dt).and_then(|d| d.sealed) {
-        write_success(lake, state, dt).await?;
-        return Ok(SealOutcome::AlreadySo { number });
+    for _ in 0..MAX_ROUNDS {
+        state.catch_up(lake).await?;
+        finish_moves(lake, state).await?;
+        if let Some((number, _)) = state.dates().get(&dt).and_then(|d| d.sealed) {
+            write_success(lake, state, dt).await?;
+            return Ok(SealOutcome::AlreadySo { number });
+        }
+        let draft = seal_draft(lake, state, dt, by.clone())?;
+        kill_point("seal.before_commit");
+        match commit(lake, state, &draft).await? {
+            CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => {
+                kill_point("seal.committed");
+                finish_moves(lake, state).await?;
+                write_success(lake, state, dt).await?;
+                return Ok(SealOutcome::Done {
+                    number: logged.record.number,
+                });
+            }
+            // Sealed by another, or another revision is shown now: the next round tells.
+            CommitOutcome::Conflict(_) => {}
+        }
     }
+    Err(state.restless(dt, MAX_ROUNDS))
+}
+
+fn seal_draft(lake: &Lake, state: &DatasetState, dt: BusinessDate, by: By) -> Result<Draft> {
     if state.visible_of(dt).next().is_none() {
         return Err(Error::precondition(format!("there is nothing of {dt} in `{}` to seal", state.dataset()))
             .hint("ingest the date first; a day that found nothing is ingested as an empty array or a CSV header alone"));
@@ -52,22 +75,7 @@ pub async fn seal(
             .map(|(k, _)| Requirement::PartitionActive { partition: *k }),
     );
     draft.actions = vec![Action::Complete { dt }];
-    kill_point("seal.before_commit");
-    let outcome = match commit(lake, state, &draft).await? {
-        CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => {
-            SealOutcome::Done {
-                number: logged.record.number,
-            }
-        }
-        CommitOutcome::Conflict(unmet) => match state.dates().get(&dt).and_then(|d| d.sealed) {
-            Some((number, _)) => SealOutcome::AlreadySo { number },
-            None => return Err(refusal(&unmet)),
-        },
-    };
-    kill_point("seal.committed");
-    finish_moves(lake, state).await?;
-    write_success(lake, state, dt).await?;
-    Ok(outcome)
+    Ok(draft)
 }
 
 /// Opens a sealed date again; its `_SUCCESS` files go first.
@@ -84,23 +92,27 @@ pub async fn reopen(
             state.dataset()
         )));
     }
-    withdraw_success(lake, state, dt).await?;
     if !state.is_sealed(dt) {
+        write_success(lake, state, dt).await?;
         return Ok(SealOutcome::AlreadySo { number: 0 });
     }
+    withdraw_success(lake, state, dt).await?;
     let mut draft = Draft::new(lake, Operation::Reopen, by)?;
     draft.requires = vec![Requirement::DateSealed { dt }];
     draft.actions = vec![Action::Open { dt }];
-    match commit(lake, state, &draft).await? {
+    let outcome = match commit_withdrawn(lake, state, dt, &draft).await? {
         CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => {
-            Ok(SealOutcome::Done {
+            SealOutcome::Done {
                 number: logged.record.number,
-            })
+            }
         }
-        CommitOutcome::Conflict(_) => Ok(SealOutcome::AlreadySo {
+        CommitOutcome::Conflict(_) => SealOutcome::AlreadySo {
             number: state.position().number,
-        }),
-    }
+        },
+    };
+    // Another call may have written them anew between their removal and the record.
+    write_success(lake, state, dt).await?;
+    Ok(outcome)
 }
 
 /// Gives an attempt up for good: it can never commit any more.

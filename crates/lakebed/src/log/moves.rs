@@ -20,6 +20,9 @@ use crate::store::{
 };
 use crate::time::BusinessDate;
 
+/// How often a mover starts over when the date changes under it.
+const MAX_ROUNDS: usize = 20;
+
 /// Files under the stage, by attempt. Temporary files of puts are not among them.
 pub async fn staged_attempts(lake: &Lake) -> Result<BTreeMap<AttemptId, Vec<ListedFile>>> {
     let root = stage_root();
@@ -144,48 +147,82 @@ fn staged_places(
 fn files_in(
     state: &DatasetState,
     dt: BusinessDate,
-    wanted: PartitionState,
+    wanted: &[PartitionState],
 ) -> Vec<(PartitionKey, FileState)> {
     state
         .partitions_of(dt)
-        .filter(|(_, p)| p.state == wanted)
+        .filter(|(_, p)| wanted.contains(&p.state))
         .flat_map(|(k, p)| p.files.values().map(|f| (*k, f.clone())))
         .collect()
 }
 
 /// Old files out, new files in, then the record that ends the switch.
+///
+/// A mover that slept may have moved by an old fold: files of a revision that is shown again went out.
+/// Where the date changed meanwhile, it therefore starts over by what the log says now.
 pub(super) async fn finish_switch(
     lake: &Lake,
     state: &mut DatasetState,
     dt: BusinessDate,
 ) -> Result<usize> {
     let mut moved = 0;
-    for (key, file) in files_in(state, dt, PartitionState::Superseded) {
+    for _ in 0..MAX_ROUNDS {
+        let changed = state.changed(dt);
+        let lost = carry(lake, state, dt, &mut moved).await?;
+        match lost {
+            None if state.is_switching(dt) => {
+                kill_point("switch.all_in");
+                if end_switch(lake, state, dt).await? {
+                    kill_point("switch.ended");
+                    write_success(lake, state, dt).await?;
+                    return Ok(moved);
+                }
+            }
+            None | Some(_) => {
+                state.catch_up(lake).await?;
+                if state.changed(dt) == changed {
+                    return lost.map_or(Ok(moved), Err);
+                }
+            }
+        }
+    }
+    Err(state.restless(dt, MAX_ROUNDS))
+}
+
+/// Moves the files of a date out and in; `Some` = one that readers are to see is nowhere.
+async fn carry(
+    lake: &Lake,
+    state: &DatasetState,
+    dt: BusinessDate,
+    moved: &mut usize,
+) -> Result<Option<Error>> {
+    for (key, file) in files_in(state, dt, &[PartitionState::Superseded]) {
         // A lost old file is for `audit` to name; it must not keep the new ones out.
         if bring(lake, state, &key, &file).await? == Brought::Moved {
-            moved += 1;
+            *moved += 1;
             kill_point("switch.one_out");
         }
     }
     kill_point("switch.all_out");
-    for (key, file) in files_in(state, dt, PartitionState::Switching) {
+    let mut first_lost = None;
+    let shown = [PartitionState::Switching, PartitionState::Active];
+    for (key, file) in files_in(state, dt, &shown) {
         match bring(lake, state, &key, &file).await? {
             Brought::Moved => {
-                moved += 1;
+                *moved += 1;
                 kill_point("switch.one_in");
             }
             Brought::Already => {}
-            Brought::Missing => return Err(lost(state, &key, &file)),
+            Brought::Missing => {
+                first_lost.get_or_insert_with(|| lost(state, &key, &file));
+            }
         }
     }
-    kill_point("switch.all_in");
-    end_switch(lake, state, dt).await?;
-    kill_point("switch.ended");
-    write_success(lake, state, dt).await?;
-    Ok(moved)
+    Ok(first_lost)
 }
 
-async fn end_switch(lake: &Lake, state: &mut DatasetState, dt: BusinessDate) -> Result<()> {
+/// Puts the record that ends the switch; `false` = the date has changed, `state` knows how.
+async fn end_switch(lake: &Lake, state: &mut DatasetState, dt: BusinessDate) -> Result<bool> {
     let mut draft = Draft::new(lake, Operation::Switch, By::this_program())?;
     let number = state.changed(dt);
     draft.requires = vec![Requirement::DateUnchanged { dt, number }];
@@ -199,10 +236,8 @@ async fn end_switch(lake: &Lake, state: &mut DatasetState, dt: BusinessDate) -> 
         })
         .collect();
     match commit(lake, state, &draft).await? {
-        // In a conflict another opener has put this record: what it says is what we wanted.
-        CommitOutcome::Committed(_)
-        | CommitOutcome::AlreadyThere(_)
-        | CommitOutcome::Conflict(_) => Ok(()),
+        CommitOutcome::Committed(_) | CommitOutcome::AlreadyThere(_) => Ok(true),
+        CommitOutcome::Conflict(_) => Ok(false),
     }
 }
 
@@ -228,15 +263,28 @@ pub async fn restore_places(lake: &Lake, state: &mut DatasetState) -> Result<usi
     if !lake.store().capabilities().rename {
         return Ok(moved);
     }
-    let kept: Vec<(PartitionKey, FileState)> = state
-        .partitions()
-        .iter()
-        .flat_map(|(k, p)| p.files.values().map(|f| (*k, f.clone())))
-        .collect();
-    for (key, file) in &kept {
-        if bring(lake, state, key, file).await? == Brought::Moved {
-            moved += 1;
-        }
+    let dates: Vec<BusinessDate> = state.dates().keys().copied().collect();
+    for dt in dates {
+        moved += restore_date(lake, state, dt).await?;
     }
     Ok(moved)
+}
+
+/// As long as records come meanwhile, what was moved may be where it no longer belongs.
+async fn restore_date(lake: &Lake, state: &mut DatasetState, dt: BusinessDate) -> Result<usize> {
+    let mut moved = 0;
+    for _ in 0..MAX_ROUNDS {
+        let changed = state.changed(dt);
+        if state.is_switching(dt) {
+            moved += finish_switch(lake, state, dt).await?;
+        } else {
+            // A lost file is for `audit` to name, not to stop the others.
+            drop(carry(lake, state, dt, &mut moved).await?);
+            state.catch_up(lake).await?;
+        }
+        if state.changed(dt) == changed {
+            return Ok(moved);
+        }
+    }
+    Err(state.restless(dt, MAX_ROUNDS))
 }

@@ -5,9 +5,9 @@
 //! | met before | answer |
 //! | --- | --- |
 //! | never | new |
-//! | in a visible partition, same version and rules, no new label | already there: skipped and named |
+//! | in a visible partition, same version and rules, no new label (of its own label, where one is given) | already there: skipped and named |
 //! | in a visible partition, under a new batch label | stored as a repeat |
-//! | in a visible partition, other schema version or reading rules | refused, hint `correct` |
+//! | in visible partitions, each under another schema version or other reading rules | refused, hint `correct` |
 //! | only in superseded partitions | new |
 //! | only in retired or purged partitions | refused without `--restore` |
 //! | erased | refused always |
@@ -18,9 +18,9 @@
 use std::fmt;
 
 use crate::error::Error;
-use crate::log::state::DatasetState;
+use crate::log::state::{DatasetState, InputState};
 use crate::name::{BatchLabel, ContentHash};
-use crate::spec::PartitionState;
+use crate::spec::{PartitionKey, PartitionState};
 use crate::time::BusinessDate;
 
 /// An input about to be ingested.
@@ -171,31 +171,20 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
             });
         }
     }
-    let mut here = state
+    let here: Vec<_> = state
         .visible_inputs(query.dt)
         .filter(|(_, i)| i.spec.content == *query.content)
-        .filter(|(_, i)| !query.is_retry || i.spec.rows > 0);
-    if let Some((key, input)) = here.next() {
+        .filter(|(_, i)| !query.is_retry || i.spec.rows > 0)
+        .collect();
+    if let Some((_, input)) = here.first() {
         if query.batch.is_some() && label_known.is_none() {
             return InputAnswer::Repeat {
                 number: input.number,
             };
         }
-        if key.schema_version != query.schema_version {
-            let refusal = Refusal::OtherVersion {
-                version: key.schema_version,
-                number: input.number,
-            };
-            return InputAnswer::Refused(refusal);
-        }
-        if input.spec.rules != query.rules {
-            return InputAnswer::Refused(Refusal::OtherRules {
-                number: input.number,
-            });
-        }
-        return InputAnswer::AlreadyThere {
-            number: input.number,
-        };
+        // Under a known label its own observation counts, not what others made of the same bytes.
+        let counts = |i: &InputState| label_known.is_none() || i.spec.batch.as_ref() == query.batch;
+        return stored_before(query, here.into_iter().filter(|(_, i)| counts(i)));
     }
     if let Some(number) = retired_record(state, query).filter(|_| !query.restore) {
         return InputAnswer::Refused(Refusal::Retired { number });
@@ -218,6 +207,32 @@ fn other_dates(state: &DatasetState, query: &InputQuery<'_>) -> Vec<BusinessDate
         })
         .copied()
         .collect()
+}
+
+/// The answer to bytes that were stored before, perhaps several times: one of them read in the same way
+/// is enough.
+fn stored_before<'a>(
+    query: &InputQuery<'_>,
+    before: impl Iterator<Item = (&'a PartitionKey, &'a InputState)>,
+) -> InputAnswer {
+    let mut refusal = None;
+    for (key, input) in before {
+        let number = input.number;
+        let (version, same_rules) = (key.schema_version, input.spec.rules == query.rules);
+        if version != query.schema_version {
+            refusal.get_or_insert(Refusal::OtherVersion { version, number });
+        } else if same_rules {
+            return InputAnswer::AlreadyThere { number };
+        } else {
+            refusal = Some(Refusal::OtherRules { number });
+        }
+    }
+    match refusal {
+        Some(refusal) => InputAnswer::Refused(refusal),
+        None => InputAnswer::New {
+            other_dates: Vec::new(),
+        },
+    }
 }
 
 fn retired_record(state: &DatasetState, query: &InputQuery<'_>) -> Option<u64> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::read::read_after;
 use crate::name::{AttemptId, CommitId, ContentHash, DatasetRef};
 use crate::spec::{
@@ -207,6 +207,15 @@ impl DatasetState {
     #[must_use]
     pub fn changed(&self, dt: BusinessDate) -> u64 {
         self.dates.get(&dt).map_or(0, |d| d.changed)
+    }
+
+    /// The error of whoever looked at the date `rounds` times and found it changed each time.
+    pub(super) fn restless(&self, dt: BusinessDate, rounds: usize) -> Error {
+        let dataset = &self.dataset;
+        Error::conflict(format!(
+            "{dt} of `{dataset}` changed under this call {rounds} times"
+        ))
+        .retryable()
     }
 
     /// Whether files of the date are moving between revisions.

@@ -10,10 +10,10 @@
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::log::commit::{CommitOutcome, Draft, commit};
+use crate::log::commit::{CommitOutcome, Draft};
 use crate::log::moves::finish_moves;
 use crate::log::state::DatasetState;
-use crate::log::success::{withdraw_success, write_success};
+use crate::log::success::{commit_withdrawn, withdraw_success, write_success};
 use crate::spec::{Action, By, Operation, PartitionKey, PartitionState, Requirement};
 use crate::store::Lake;
 use crate::time::BusinessDate;
@@ -90,11 +90,12 @@ pub async fn switch(
             withdraw_success(lake, state, dt).await?;
         }
         kill_point("switch.before_commit");
-        match commit(lake, state, &draft).await? {
+        match commit_withdrawn(lake, state, dt, &draft).await? {
             CommitOutcome::Committed(logged) | CommitOutcome::AlreadyThere(logged) => {
                 kill_point("switch.committed");
                 // What fails here leaves the switch standing: any opener finishes it.
-                let moved = finish_moves(lake, state).await.is_ok();
+                let moved = finish_moves(lake, state).await.is_ok()
+                    && (!sealed || write_success(lake, state, dt).await.is_ok());
                 return Ok(SwitchOutcome::Done {
                     number: logged.record.number,
                     from,
@@ -107,11 +108,7 @@ pub async fn switch(
             }
         }
     }
-    Err(Error::conflict(format!(
-        "{dt} of `{}` changed under this call {MAX_ROUNDS} times",
-        state.dataset()
-    ))
-    .retryable())
+    Err(state.restless(dt, MAX_ROUNDS))
 }
 
 fn resolve(state: &DatasetState, request: &SwitchRequest) -> Result<u32> {

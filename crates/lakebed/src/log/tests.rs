@@ -283,6 +283,40 @@ async fn every_line_of_the_replay_table() {
     );
 }
 
+/// The same bytes under two versions: a call repeated is already there under either of them.
+#[tokio::test]
+async fn a_repeat_under_another_version_is_known_by_its_label() {
+    let f = fixture().await;
+    let mut s = DatasetState::empty(f.dataset.clone());
+    let _plain = append(&f, &mut s, key("2024-05-20", 1, 0), input("a", None)).await;
+    let labelled = input("a", Some("0900"));
+    let _labelled = append(&f, &mut s, key("2024-05-20", 2, 0), labelled).await;
+    let mut answers = Vec::new();
+    for batch in [None, Some("0900")] {
+        for version in [1, 2, 3] {
+            answers.push(ask(&s, "2024-05-20", "a", batch, version, "r1", false));
+        }
+    }
+    let there = |number| InputAnswer::AlreadyThere { number };
+    let other = |version, number| InputAnswer::Refused(Refusal::OtherVersion { version, number });
+    assert_eq!(
+        answers,
+        [
+            there(1),
+            there(2),
+            other(1, 1),
+            other(2, 2),
+            there(2),
+            other(2, 2)
+        ]
+    );
+    let rules = ask(&s, "2024-05-20", "a", None, 2, "r2", false);
+    assert_eq!(
+        rules,
+        InputAnswer::Refused(Refusal::OtherRules { number: 2 })
+    );
+}
+
 #[tokio::test]
 async fn a_commit_repeated_is_one_commit() {
     let f = fixture().await;

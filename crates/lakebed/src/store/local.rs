@@ -15,11 +15,14 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::store::layout::Layout;
+use crate::store::layout::{Layout, stage_root};
 use crate::store::{
     Capabilities, ListedFile, MoveOutcome, PutOutcome, StageFile, Store, StorePath,
 };
 use crate::time::{Clock, unique_id};
+
+/// How often a temporary file that somebody took away is written again.
+const MAX_TRIES: usize = 20;
 
 /// A lake in a folder of this machine.
 #[derive(Debug)]
@@ -83,21 +86,17 @@ impl LocalStore {
         let target = self.resolve(path);
         let folder = parent_of(&target);
         self.create_folder(&folder)?;
-        let mut temp = self.write_temp(bytes)?;
         let is_log = path.as_str().starts_with(Layout::LOGS);
-        if is_log {
-            kill_point("log.temp_written");
-        }
-        let mut linked = fs::hard_link(&temp, &target);
-        if matches!(&linked, Err(e) if e.kind() == io::ErrorKind::NotFound) {
-            // A repair took the temporary file for a leftover; nothing was put, so write it again.
-            temp = self.write_temp(bytes)?;
-            linked = fs::hard_link(&temp, &target);
-        }
-        if is_log {
-            kill_point("log.linked");
-        }
-        remove_quietly(&temp);
+        let linked = self.place_temp(bytes, |temp| {
+            if is_log {
+                kill_point("log.temp_written");
+            }
+            let linked = fs::hard_link(temp, &target);
+            if is_log {
+                kill_point("log.linked");
+            }
+            linked
+        })?;
         match linked {
             Ok(()) => {
                 sync_folder(&folder)?;
@@ -114,6 +113,40 @@ impl LocalStore {
         let relative = path.strip_prefix(&self.root).ok()?.to_string_lossy();
         let checked = StorePath::new(&*relative);
         Some(checked.unwrap_or_else(|_| StorePath::from_checked(String::new()).child(&relative)))
+    }
+
+    /// Folders of the stage that a move has emptied go with it: listings show files alone, so nobody
+    /// would ever find them.
+    fn prune_stage(&self, moved_from: &Path) {
+        let root = self.resolve(&stage_root());
+        let mut folder = moved_from.parent();
+        while let Some(empty) = folder.filter(|f| f.starts_with(&root) && *f != root) {
+            if fs::remove_dir(empty).is_err() {
+                return;
+            }
+            folder = empty.parent();
+        }
+    }
+
+    /// Writes a temporary file and lets `place` give it its name. A repair may take the temporary file
+    /// for a leftover before it has one: nothing was put then, so it is written again.
+    fn place_temp(
+        &self,
+        bytes: &[u8],
+        place: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<io::Result<()>> {
+        let mut tries = 0;
+        loop {
+            let temp = self.write_temp(bytes)?;
+            let placed = place(&temp);
+            // After a rename it is gone, after a link it is not needed, after a failure neither.
+            remove_quietly(&temp);
+            tries += 1;
+            match placed {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && tries < MAX_TRIES => {}
+                placed => return Ok(placed),
+            }
+        }
     }
 
     fn walk(&self, folder: &Path, into: &mut Vec<ListedFile>) -> Result<()> {
@@ -225,10 +258,11 @@ impl Store for LocalStore {
         let target = self.resolve(path);
         let folder = parent_of(&target);
         self.create_folder(&folder)?;
-        let temp = self.write_temp(bytes)?;
-        kill_point("success.temp_written");
-        fs::rename(&temp, &target)
-            .map_err(|e| Error::io("replace the file", target.display(), e))?;
+        self.place_temp(bytes, |temp| {
+            kill_point("success.temp_written");
+            fs::rename(temp, &target)
+        })?
+        .map_err(|e| Error::io("replace the file", target.display(), e))?;
         sync_folder(&folder)
     }
 
@@ -299,6 +333,7 @@ impl Store for LocalStore {
             Err(e) => return Err(Error::io("move the file", target.display(), e)),
         }
         sync_folder(&folder)?;
+        self.prune_stage(&source);
         Ok(MoveOutcome::Moved)
     }
 

@@ -42,6 +42,8 @@ stamp!(
     a_visible_name_holds_whole_bytes,
     a_replaced_object_is_old_or_new,
     puts_leave_nothing_behind,
+    a_put_survives_the_loss_of_its_temporary_file,
+    a_stage_that_was_moved_away_leaves_no_folder,
     absent_objects_are_no_errors,
     ranges_end_with_the_object,
     a_move_is_idempotent,
@@ -54,6 +56,73 @@ stamp!(
 
 fn path(text: &str) -> StorePath {
     StorePath::new(text).unwrap()
+}
+
+/// A repair that takes temporary files of running puts for leftovers harms none of them.
+async fn a_put_survives_the_loss_of_its_temporary_file<B: Backend>() {
+    let backend = B::new();
+    let (store, other) = (backend.open(), backend.open());
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let repair = tokio::spawn(async move {
+        // Fewer than a put tries in a row, so that it may meet all of them.
+        let mut left = 12;
+        while left > 0 && !stopped.load(Ordering::SeqCst) {
+            for file in other.list(&path(Layout::PUTS)).await.unwrap() {
+                other.delete(&file.path).await.unwrap();
+                left -= 1;
+            }
+        }
+        left
+    });
+    for round in 0..300 {
+        let bytes = format!("round {round}").into_bytes();
+        let replaced = path("clean/a/_SUCCESS");
+        store.replace(&replaced, &bytes).await.unwrap();
+        assert_eq!(store.get(&replaced).await.unwrap(), bytes);
+        let new = path(&format!("clean/a/{round}"));
+        assert_eq!(
+            store.put_once(&new, &bytes).await.unwrap(),
+            PutOutcome::Created
+        );
+        assert_eq!(store.get(&new).await.unwrap(), bytes);
+        if repair.is_finished() {
+            break;
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    repair.await.unwrap();
+}
+
+async fn a_stage_that_was_moved_away_leaves_no_folder<B: Backend>() {
+    let backend = B::new();
+    let store = backend.open();
+    let staged = |name: &str| path(&format!("_lake/stage/attempt/clean/a/dt=x/{name}"));
+    for name in ["1", "2"] {
+        let mut file = store.create_stage_file(&staged(name)).unwrap();
+        file.write_all(b"rows").unwrap();
+        file.finish().unwrap();
+    }
+    let other = path("_lake/superseded/clean/a/1");
+    for (from, to) in [
+        (staged("1"), staged("final")),
+        (staged("final"), other.clone()),
+        (staged("2"), path("clean/a/2")),
+        (other, path("clean/a/1")),
+    ] {
+        assert_eq!(
+            store.move_file(&from, &to).await.unwrap(),
+            MoveOutcome::Moved
+        );
+    }
+    if let Some(folder) = store.local_path(&path("_lake/stage/attempt")) {
+        assert!(!folder.exists());
+        assert!(folder.parent().unwrap().exists());
+    }
+    // Only the stage is swept: elsewhere another mover may just have made the folder.
+    if let Some(folder) = store.local_path(&path("_lake/superseded/clean/a")) {
+        assert!(folder.exists());
+    }
 }
 
 /// STO-1: among puts of one name at once, over two openings, one creates and all others see it.

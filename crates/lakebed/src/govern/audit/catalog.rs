@@ -13,6 +13,8 @@ use crate::name::DatasetRef;
 use crate::spec::{LogPosition, PartitionKey};
 use crate::store::Lake;
 
+/// How often log and catalog are looked at again when the catalog goes on meanwhile.
+const MAX_ROUNDS: usize = 20;
 const REBUILD: &str = "the log wins: run `lakebed catalog rebuild`";
 
 pub(super) async fn check(
@@ -37,30 +39,20 @@ pub(super) async fn check(
         });
         return Ok(());
     }
-    let mut positions: BTreeMap<DatasetRef, LogPosition> =
-        catalog.list_positions().await?.into_iter().collect();
     for (dataset, data) in &view.datasets {
-        let position = positions.remove(dataset).unwrap_or(LogPosition::START);
         check_schemas(catalog, dataset, data, report).await?;
-        let Some(state) = &data.state else { continue };
-        // Where the catalog is behind, its last record must still be the log's.
-        let there = read_record(lake, dataset, position.number)
-            .await?
-            .map(|r| r.position());
-        let known = position.number == 0 || there.as_ref() == Some(&position);
-        match standing(&position, state.position(), known) {
-            None => compare(catalog, state, report).await?,
-            Some((severity, message, repair)) => report.findings.push(Finding {
-                invariant: "CAT-3",
-                severity,
-                dataset: Some(dataset.clone()),
-                subject: catalog.location(),
-                message,
-                repair,
-            }),
+        if let Some(state) = &data.state {
+            check_dataset(lake, catalog, state, report).await?;
         }
     }
-    for (dataset, position) in positions.into_iter().filter(|(_, p)| p.number > 0) {
+    let positions = catalog.list_positions().await?.into_iter();
+    for (dataset, position) in
+        positions.filter(|(d, p)| p.number > 0 && !view.datasets.contains_key(d))
+    {
+        if read_record(lake, &dataset, 1).await?.is_some() {
+            // Its first record came since the look at the lake.
+            continue;
+        }
         report.findings.push(Finding {
             invariant: "CAT-3",
             severity: Severity::Error,
@@ -74,6 +66,46 @@ pub(super) async fn check(
                 advice: REBUILD.into(),
             },
         });
+    }
+    Ok(())
+}
+
+/// Where programs write meanwhile, log and catalog both go on: they are compared at a moment at which
+/// the catalog stood still.
+async fn check_dataset(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    state: &DatasetState,
+    report: &mut AuditReport,
+) -> Result<()> {
+    let mut state = state.clone();
+    for _ in 0..MAX_ROUNDS {
+        let position = catalog.position(state.dataset()).await?;
+        if position.number > state.position().number {
+            // Records that came since the look at the log, unless the log has lost its end.
+            state.catch_up(lake).await?;
+        }
+        // Where the catalog is behind, its last record must still be the log's.
+        let there = read_record(lake, state.dataset(), position.number)
+            .await?
+            .map(|r| r.position());
+        let known = position.number == 0 || there.as_ref() == Some(&position);
+        let mut found = Vec::new();
+        match standing(&position, state.position(), known) {
+            None => compare(catalog, &state, &mut found).await?,
+            Some((severity, message, repair)) => found.push(Finding {
+                invariant: "CAT-3",
+                severity,
+                dataset: Some(state.dataset().clone()),
+                subject: catalog.location(),
+                message,
+                repair,
+            }),
+        }
+        if found.is_empty() || catalog.position(state.dataset()).await? == position {
+            report.findings.extend(found);
+            return Ok(());
+        }
     }
     Ok(())
 }
@@ -136,10 +168,10 @@ fn standing(
 async fn compare(
     catalog: &dyn Catalog,
     state: &DatasetState,
-    report: &mut AuditReport,
+    found: &mut Vec<Finding>,
 ) -> Result<()> {
-    if let Err(error) = compare_rows(catalog, state, report).await {
-        report.findings.push(Finding {
+    if let Err(error) = compare_rows(catalog, state, found).await {
+        found.push(Finding {
             invariant: "CAT-6",
             severity: Severity::Error,
             dataset: Some(state.dataset().clone()),
@@ -156,7 +188,7 @@ async fn compare(
 async fn compare_rows(
     catalog: &dyn Catalog,
     state: &DatasetState,
-    report: &mut AuditReport,
+    found: &mut Vec<Finding>,
 ) -> Result<()> {
     let filter = PartitionFilter {
         dataset: Some(state.dataset().clone()),
@@ -174,7 +206,7 @@ async fn compare_rows(
         files.entry(file.key).or_default().push(file);
     }
     let mut differ = |key: &PartitionKey, message: String| {
-        report.findings.push(Finding {
+        found.push(Finding {
             invariant: "CAT-6",
             severity: Severity::Error,
             dataset: Some(state.dataset().clone()),

@@ -7,7 +7,9 @@ use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::registry::list_published;
-use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of, superseded_root};
+use crate::store::{
+    Lake, Layout, ListedFile, StorePath, log_record_path, partition_of, superseded_root,
+};
 
 /// A dataset as an audit sees it.
 pub(super) struct DatasetView {
@@ -52,54 +54,78 @@ fn judged(error: Error) -> Result<Error> {
     }
 }
 
+impl DatasetView {
+    async fn collect(lake: &Lake, dataset: &DatasetRef) -> Result<Self> {
+        let (state, error) = match DatasetState::load(lake, dataset).await {
+            Ok(state) => (Some(state), None),
+            Err(error) => (None, Some(judged(error)?)),
+        };
+        let (schemas, schema_error) = match list_published(lake, dataset).await {
+            Ok(versions) => (
+                versions.iter().map(|(v, _)| v.schema.version).collect(),
+                None,
+            ),
+            Err(error) => (BTreeSet::new(), Some(judged(error)?)),
+        };
+        Ok(Self {
+            state,
+            error,
+            listed: BTreeMap::new(),
+            schemas,
+            schema_error,
+        })
+    }
+}
+
 impl View {
+    /// Folders are listed before logs are read: what a running call moved in meanwhile is committed,
+    /// so its record is among those that are read, and no file of it looks like a stranger.
     pub(super) async fn collect(lake: &Lake) -> Result<Self> {
+        let mut listed = Vec::new();
+        for layer in Layer::ALL {
+            listed.extend(lake.store().list(&StorePath::new(layer.as_str())?).await?);
+        }
+        let attempts = staged_attempts(lake).await?;
+        let temporary = lake.store().list(&StorePath::new(Layout::PUTS)?).await?;
+        let rejects = sizes(lake, &StorePath::new("_lake/rejects")?).await?;
+        let superseded = sizes(lake, &superseded_root()).await?;
         let mut datasets = BTreeMap::new();
         for dataset in list_datasets(lake).await? {
-            let (state, error) = match DatasetState::load(lake, &dataset).await {
-                Ok(state) => (Some(state), None),
-                Err(error) => (None, Some(judged(error)?)),
-            };
-            let (schemas, schema_error) = match list_published(lake, &dataset).await {
-                Ok(versions) => (
-                    versions.iter().map(|(v, _)| v.schema.version).collect(),
-                    None,
-                ),
-                Err(error) => (BTreeSet::new(), Some(judged(error)?)),
-            };
-            datasets.insert(
-                dataset,
-                DatasetView {
-                    state,
-                    error,
-                    listed: BTreeMap::new(),
-                    schemas,
-                    schema_error,
-                },
-            );
+            let view = DatasetView::collect(lake, &dataset).await?;
+            datasets.insert(dataset, view);
         }
         let mut strangers = Vec::new();
-        for layer in Layer::ALL {
-            for file in lake.store().list(&StorePath::new(layer.as_str())?).await? {
-                let home =
-                    partition_of(&file.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
-                match home {
-                    Some(view) => {
-                        view.listed.insert(file.path, file.size_bytes);
-                    }
-                    None => strangers.push(file),
+        for file in listed {
+            let home =
+                partition_of(&file.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
+            match home {
+                Some(view) => {
+                    view.listed.insert(file.path, file.size_bytes);
                 }
+                None => strangers.push(file),
             }
         }
         let rejects = StorePath::new(Layout::REJECTS)?;
         Ok(Self {
             datasets,
-            attempts: staged_attempts(lake).await?,
-            temporary: lake.store().list(&StorePath::new(Layout::PUTS)?).await?,
-            rejects: sizes(lake, &rejects).await?,
-            superseded: sizes(lake, &superseded_root()).await?,
+            attempts,
+            temporary,
+            rejects,
+            superseded,
             strangers,
         })
+    }
+
+    /// Whether a log has gone on since.
+    pub(super) async fn is_outdated(&self, lake: &Lake) -> Result<bool> {
+        for (dataset, view) in &self.datasets {
+            let Some(state) = &view.state else { continue };
+            let next = log_record_path(dataset, state.position().number + 1);
+            if lake.store().find_size(&next).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A finding for every log that does not fold.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::govern::audit::collect::{DatasetView, View};
 use crate::govern::audit::strangers::stranger;
 use crate::govern::audit::superseded;
@@ -126,15 +126,30 @@ async fn check_files(
                     format!("has {size} bytes, the log says {}", file.spec.bytes),
                     manual("restore the file from a backup, or replace the date with `lakebed correct`"),
                 ),
-                Some(_) if options.deep => deep_check(lake, file, &path, notes).await?,
+                Some(_) if options.deep => match deep_check(lake, file, &path, notes).await {
+                    // It has left since the listing.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        note_missing(lake, state, (key, file), &path, notes).await?;
+                    }
+                    looked => looked?,
+                },
                 Some(_) => {}
             }
             known.insert(path);
+        }
+        if partition.state == PartitionState::Switching {
+            let message = "is shown, but its switch is not ended: what is added to the date waits";
+            let repair = Repair::FinishMoves;
+            notes.add("FIL-1", Severity::Warning, key, message.to_owned(), repair);
         }
     }
     let superseded = superseded_names(state);
     for path in data.listed.keys() {
         if known.contains(path) || path.file_name() == SUCCESS_NAME {
+            continue;
+        }
+        // It may have left since the listing.
+        if lake.store().find_size(path).await?.is_none() {
             continue;
         }
         if superseded.contains(path) {
@@ -165,12 +180,24 @@ async fn note_missing(
     path: &StorePath,
     notes: &mut Notes<'_>,
 ) -> Result<()> {
-    let elsewhere = find_file(lake, state, key, &file.spec.name).await?;
-    let size = match &elsewhere {
-        Some(place) => lake.store().find_size(place).await?,
-        None => None,
-    };
-    if let (Some(place), true) = (&elsewhere, size == Some(file.spec.bytes)) {
+    let (mut elsewhere, mut size) = (None, None);
+    // A mover may carry it away between the two looks.
+    for _ in 0..3 {
+        elsewhere = find_file(lake, state, key, &file.spec.name).await?;
+        size = match &elsewhere {
+            Some(place) => lake.store().find_size(place).await?,
+            None => None,
+        };
+        if size.is_some() {
+            break;
+        }
+    }
+    let is_whole = size == Some(file.spec.bytes);
+    if is_whole && elsewhere.as_ref() == Some(path) {
+        // It came since the listing.
+        return Ok(());
+    }
+    if let (Some(place), true) = (&elsewhere, is_whole) {
         let message = if place.below(&stage_root()).is_some() {
             "is committed, but still lies in the stage: a write was interrupted".to_owned()
         } else {
@@ -354,6 +381,10 @@ async fn check_rejects(
                 }
                 None => None,
             };
+            // It may have come since the listing, at last from the stage.
+            if lake.store().find_size(&path).await? == Some(rejects.spec.bytes) {
+                continue;
+            }
             if staged == Some(rejects.spec.bytes) {
                 let message = "is committed, but still lies in the stage".to_owned();
                 notes.add(

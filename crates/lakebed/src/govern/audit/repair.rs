@@ -10,7 +10,8 @@ use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
 use crate::log::{DatasetState, give_up, restore_places, write_success};
 use crate::name::DatasetRef;
 use crate::spec::By;
-use crate::store::{Lake, stage_dir};
+use crate::store::{Lake, partition_of, stage_dir};
+use crate::time::BusinessDate;
 
 /// What a repair did.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -71,7 +72,6 @@ async fn repair_dataset(
             "{dataset}: moved {moved} committed files to their places"
         ));
     }
-    let mut dates = BTreeSet::new();
     for finding in findings {
         match &finding.repair {
             Repair::Abandon { attempt } => {
@@ -86,25 +86,16 @@ async fn repair_dataset(
                 out.done
                     .push(format!("{dataset}: deleted staged files of {attempt}"));
             }
-            Repair::DeleteSuccess { path } => {
-                lake.store().delete(path).await?;
-                out.done.push(format!("deleted {path}"));
-            }
-            Repair::WriteSuccess { dt } => {
-                dates.insert(*dt);
-            }
-            // Moves are finished above, the catalog is brought up below.
+            // Moves are finished above, the others follow below.
             Repair::FinishMoves
+            | Repair::DeleteSuccess { .. }
+            | Repair::WriteSuccess { .. }
             | Repair::SyncCatalog
             | Repair::Manual { .. }
             | Repair::DeleteTemporary { .. } => {}
         }
     }
-    for dt in dates {
-        let written = write_success(lake, &state, dt).await?;
-        out.done
-            .push(format!("{dataset}: wrote {written} _SUCCESS of {dt}"));
-    }
+    repair_success(lake, &mut state, findings, out).await?;
     let before = catalog.position(dataset).await?;
     sync(lake, catalog, dataset).await?;
     sync_schemas(lake, catalog, dataset).await?;
@@ -116,4 +107,53 @@ async fn repair_dataset(
         ));
     }
     Ok(())
+}
+
+/// `_SUCCESS` files become what the log says now: a date may have been sealed, or opened, since the
+/// audit looked.
+async fn repair_success(
+    lake: &Lake,
+    state: &mut DatasetState,
+    findings: &[&Finding],
+    out: &mut RepairReport,
+) -> Result<()> {
+    let mut dates = BTreeSet::new();
+    for finding in findings {
+        match &finding.repair {
+            Repair::WriteSuccess { dt } => {
+                dates.insert(*dt);
+            }
+            Repair::DeleteSuccess { path } => {
+                let known = partition_of(path).map(|(_, dt, version)| (dt, version));
+                match known.filter(|(dt, v)| has_folder(state, *dt, *v)) {
+                    Some((dt, _)) => {
+                        dates.insert(dt);
+                    }
+                    None => lake.store().delete(path).await?,
+                }
+                out.done.push(format!("deleted {path}"));
+            }
+            Repair::Manual { .. }
+            | Repair::FinishMoves
+            | Repair::Abandon { .. }
+            | Repair::DeleteStage { .. }
+            | Repair::DeleteTemporary { .. }
+            | Repair::SyncCatalog => {}
+        }
+    }
+    for dt in dates {
+        let written = write_success(lake, state, dt).await?;
+        if written > 0 {
+            let dataset = state.dataset();
+            let line = format!("{dataset}: wrote {written} _SUCCESS of {dt}");
+            out.done.push(line);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the date has, or had, a partition under this schema version.
+fn has_folder(state: &DatasetState, dt: BusinessDate, schema_version: u32) -> bool {
+    let mut keys = state.partitions_of(dt).map(|(key, _)| key);
+    keys.any(|key| key.schema_version == schema_version)
 }

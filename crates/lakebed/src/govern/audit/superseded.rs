@@ -25,15 +25,18 @@ pub(super) async fn check(
             };
             if view.superseded.get(&path) != Some(&file.spec.bytes) {
                 let elsewhere = find_file(lake, state, key, &file.spec.name).await?;
-                match elsewhere.filter(|p| *p != path) {
-                    Some(place) => notes.add(
+                let size = lake.store().find_size(&path).await?;
+                match elsewhere {
+                    // It came since the listing.
+                    Some(_) if size == Some(file.spec.bytes) => {}
+                    Some(place) if place != path => notes.add(
                         "FIL-5",
                         Severity::Warning,
                         &path,
                         format!("is not at its place, but at `{place}`: a switch was interrupted"),
                         Repair::FinishMoves,
                     ),
-                    None => notes.add(
+                    Some(_) | None => notes.add(
                         "FIL-5",
                         Severity::Error,
                         &path,
@@ -47,7 +50,10 @@ pub(super) async fn check(
     }
     let root = StorePath::new(format!("{}/{}", superseded_root(), state.dataset()))?;
     for path in view.superseded.keys() {
-        if path.below(&root).is_some() && !known.contains(path) {
+        if path.below(&root).is_some()
+            && !known.contains(path)
+            && !is_explained(lake, state, path).await?
+        {
             notes.add(
                 "FIL-5",
                 Severity::Warning,
@@ -58,4 +64,21 @@ pub(super) async fn check(
         }
     }
     Ok(())
+}
+
+/// Whether the file has left since the listing, or is on its way: what is said of it at its place is
+/// enough then.
+async fn is_explained(lake: &Lake, state: &DatasetState, path: &StorePath) -> Result<bool> {
+    if lake.store().find_size(path).await?.is_none() {
+        return Ok(true);
+    }
+    let name = path.file_name();
+    for (key, partition) in state.partitions() {
+        if partition.files.contains_key(&*name)
+            && find_file(lake, state, key, &name).await?.as_ref() == Some(path)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

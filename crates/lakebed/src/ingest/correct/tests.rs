@@ -145,16 +145,25 @@ async fn a_correction_takes_the_place_of_a_date_and_is_taken_back() {
 async fn the_same_correction_twice_is_one() {
     let f = Fixture::new().await;
     let a = f.file("a.jsonl", &lines(0..10));
-    let nothing = f.ingest(&correcting(&f, &[a.clone()])).await.unwrap_err();
+    let nothing = f
+        .ingest(&correcting(&f, std::slice::from_ref(&a)))
+        .await
+        .unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::PreconditionFailed);
     put(&f, &f.request(&[a.clone()])).await;
     // What stands there already needs no correction.
-    let same = f.ingest(&correcting(&f, &[a.clone()])).await.unwrap();
+    let same = f
+        .ingest(&correcting(&f, std::slice::from_ref(&a)))
+        .await
+        .unwrap();
     assert_eq!(same.outcome, IngestOutcome::AlreadyThere);
     let b = f.file("b.jsonl", &lines(0..9));
     put(&f, &correcting(&f, &[b.clone()])).await;
     let number = f.state().await.position().number;
-    let same = f.ingest(&correcting(&f, &[b.clone()])).await.unwrap();
+    let same = f
+        .ingest(&correcting(&f, std::slice::from_ref(&b)))
+        .await
+        .unwrap();
     assert_eq!(same.outcome, IngestOutcome::AlreadyThere);
     assert_eq!(f.state().await.position().number, number);
     // A part of what stands there is another content of the date.
