@@ -8,6 +8,7 @@
 //!                        |  check_evolution   sound after the published versions
 //!                        v
 //!                     publish --put-if-absent--> vN.json --list_published--> ingest, SQL, catalog
+//!                                                           merge_columns    all versions as one table
 //! ```
 //!
 //! REG-1: a number is published once; who comes second with other content is told what differs.
@@ -23,6 +24,7 @@ mod evolution_fields;
 mod evolution_keys;
 mod format_text;
 mod history;
+mod merged;
 mod parse;
 mod past;
 mod problem;
@@ -37,6 +39,7 @@ pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
 pub(crate) use format_text::{FormatClass, classify as classify_format};
 pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
+pub use merged::{COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, VERSION_COLUMN, field_id, merge_columns};
 pub use parse::{check_place, load, parse};
 pub use problem::{Problem, ProblemCode, refuse};
 pub use propose::{
