@@ -9,6 +9,7 @@
 //!                        v
 //!                     publish --put-if-absent--> vN.json --list_published--> ingest, SQL, catalog
 //!                                                           merge_columns    all versions as one table
+//!                                                           write_view       the same for other engines
 //! ```
 //!
 //! REG-1: a number is published once; who comes second with other content is told what differs.
@@ -34,6 +35,7 @@ mod render;
 mod tree;
 mod validate;
 mod validate_field;
+mod view;
 
 pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
@@ -49,3 +51,4 @@ pub use publish::{PublishOptions, PublishOutcome, get, latest, list_published, p
 pub use render::render_toml;
 pub use tree::{FieldAt, list_fields};
 pub use validate::{input_path, is_reserved_name, validate};
+pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_view};
