@@ -28,7 +28,7 @@ pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
 pub(crate) use root::{Cli, Command};
 pub(crate) use schema::{
     CheckArgs, DiffArgs, HistoryArgs, InferArgs, ListArgs, ProposeArgs, PublishArgs, ReadArgs,
-    SchemaCommand, ShowArgs,
+    SchemaCommand, ShowArgs, ViewArgs,
 };
 pub(crate) use source::{ClassArg, SourceAddArgs, SourceCommand, SourceShowArgs};
 pub(crate) use sql::{SqlArgs, SqlFormat};

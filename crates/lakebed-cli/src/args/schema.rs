@@ -1,8 +1,9 @@
-//! `schema infer | propose | diff | check | publish | list | show | history`.
+//! `schema infer | propose | diff | check | publish | list | show | history | view`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use lakebed::registry::Engine;
 
 use crate::args::FormatArgs;
 
@@ -25,6 +26,8 @@ pub(crate) enum SchemaCommand {
     Show(ShowArgs),
     /// Since when a field exists and how it changed
     History(HistoryArgs),
+    /// The SQL statement that reads all versions as one table in another engine
+    View(ViewArgs),
 }
 
 /// How files are read where it is not the default; also options of `ingest`.
@@ -154,6 +157,54 @@ pub(crate) struct HistoryArgs {
     /// The field: its name, or a path such as author.name
     #[arg(value_name = "FIELD")]
     pub(crate) field: String,
+    /// Output.
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+}
+
+/// An engine of `schema view`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// DuckDB.
+    Duckdb,
+    /// Trino, over a table of its Hive connector.
+    Trino,
+    /// Apache Spark.
+    Spark,
+    /// ClickHouse.
+    Clickhouse,
+}
+
+impl EngineArg {
+    /// The engine.
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            Self::Duckdb => Engine::DuckDb,
+            Self::Trino => Engine::Trino,
+            Self::Spark => Engine::Spark,
+            Self::Clickhouse => Engine::ClickHouse,
+        }
+    }
+}
+
+/// `lakebed schema view`
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    /// The dataset
+    #[arg(value_name = "DATASET")]
+    pub(crate) dataset: String,
+    /// The engine that will read
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    pub(crate) engine: EngineArg,
+    /// Print CREATE OR REPLACE VIEW of this name, parts separated by dots [default: the query alone]
+    #[arg(long, value_name = "VIEW")]
+    pub(crate) name: Option<String>,
+    /// The lake as the engine sees it, without the layer [default: the lake's folder]
+    #[arg(long, value_name = "URL_OR_FOLDER")]
+    pub(crate) location: Option<String>,
+    /// Trino's table over the dataset's folder; a comment says how to register it
+    #[arg(long, value_name = "TABLE", required_if_eq("engine", "trino"))]
+    pub(crate) table: Option<String>,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

@@ -58,6 +58,7 @@ async fn run_schema(command: SchemaCommand, globals: &Globals<'_>) -> Result<Exi
         SchemaCommand::List(args) => schema::list(&args, globals).await,
         SchemaCommand::Show(args) => schema::show(&args, globals).await,
         SchemaCommand::History(args) => schema::history(&args, globals).await,
+        SchemaCommand::View(args) => schema::view(&args, globals).await,
     }
 }
 
@@ -80,6 +81,7 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             SchemaCommand::List(args) => args.output.format,
             SchemaCommand::Show(args) => args.output.format,
             SchemaCommand::History(args) => args.output.format,
+            SchemaCommand::View(args) => args.output.format,
         },
         Command::Ingest(args) => args.output.format,
         Command::Rejects(args) => args.output.format,

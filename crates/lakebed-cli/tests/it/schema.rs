@@ -190,3 +190,51 @@ fn a_check_names_the_nearest_key_of_an_unknown_one() {
         "{json}"
     );
 }
+
+#[test]
+fn a_view_reads_the_lake_where_it_lies() {
+    let lake = TestLake::new().dataset("clean/a", FIELDS);
+    let view = |more: &[&str]| lake.run(&[&["schema", "view", "clean/a"], more].concat());
+    let empty = view(&["--engine", "duckdb"]).code(1);
+    assert!(
+        empty.stderr.contains("`clean/a` has no rows yet"),
+        "{empty}"
+    );
+    lake.file("a.jsonl", "{\"k\": 1}\n");
+    lake.run(&["ingest", "clean/a", "a.jsonl", "--date", "2026-11-30"])
+        .ok();
+    let more = "\n[[field]]\nid = 3\nname = \"more\"\ntype = \"int\"\n";
+    lake.schema("clean/a", 2, &format!("base = 1\n{FIELDS}{more}"));
+    lake.run(&["schema", "publish", "clean/a", "2"]).ok();
+
+    let answer = view(&["--engine", "duckdb", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(answer["format"], 1);
+    assert_eq!(answer["engine"], "duckdb");
+    assert_eq!(answer["versions"], serde_json::json!([1]));
+    assert_eq!(answer["left_out"], serde_json::json!([2]));
+    let folder = lake.lake().canonicalize().unwrap();
+    let glob = format!(
+        "{}/clean/a/dt=*/schema_version=1/*.parquet",
+        folder.display()
+    );
+    let statement = answer["statement"].as_str().unwrap();
+    assert!(statement.contains(&glob), "{statement}");
+    let text = view(&["--engine", "duckdb", "--name", "a.b"]).ok().stdout;
+    let whole = format!("CREATE OR REPLACE VIEW \"a\".\"b\" AS\n{statement};\n");
+    assert!(text.starts_with("-- clean/a for DuckDB: "), "{text}");
+    assert!(text.ends_with(&whole), "{text}");
+
+    let missing = view(&["--engine", "trino"]).code(2);
+    assert!(missing.stderr.contains("--table"), "{missing}");
+    let idle = view(&["--engine", "spark", "--table", "t"]).code(2);
+    assert!(idle.stderr.contains("--table"), "{idle}");
+    let odd = view(&["--engine", "clickhouse", "--location", "/{a,b}"]).code(2);
+    assert!(odd.stderr.contains("--location"), "{odd}");
+    let unknown = lake.run(&["schema", "view", "clean/b", "--engine", "duckdb"]);
+    assert!(
+        unknown.stderr.contains("did you mean `clean/a`?"),
+        "{unknown}"
+    );
+}

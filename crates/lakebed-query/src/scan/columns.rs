@@ -1,10 +1,7 @@
 //! The columns of a dataset over all its schema versions, merged by field id.
 //!
-//! Order: `source`, `dt`, `schema_version`, the newest version's fields in their order, then fields
-//! that only older versions have (newer of them first), then `_extra`. `_commit` and `_file` come
-//! last, in queries that name one of them. Where two ids share a name, the newer field keeps it and
-//! the older one is called `<name>__v<N>`, N being the last version that had it; the same holds for
-//! members of structs.
+//! Order: `source`, `dt`, `schema_version`, what `lakebed::registry::merge_columns` gives, and last
+//! `_commit` and `_file`, in queries that name one of them.
 //!
 //! Every field is known in two forms: with ids in its metadata, at every depth, for matching files;
 //! and without any metadata, as SQL sees it.
@@ -13,19 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use lakebed::spec::{
-    EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, SOURCE_COLUMN, SOURCE_FIELD_ID, SchemaSpec,
-    arrow_schema,
+use lakebed::registry::merge_columns;
+pub(crate) use lakebed::registry::{
+    COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, VERSION_COLUMN, field_id,
 };
-
-/// The column of business dates.
-pub(crate) const DT_COLUMN: &str = "dt";
-/// The column of schema version numbers.
-pub(crate) const VERSION_COLUMN: &str = "schema_version";
-/// The column of commit ids, on demand.
-pub(crate) const COMMIT_COLUMN: &str = "_commit";
-/// The column of file paths, on demand.
-pub(crate) const FILE_COLUMN: &str = "_file";
+use lakebed::spec::{SOURCE_COLUMN, SchemaSpec};
 
 /// The columns that every file of a partition shares, in order.
 pub(crate) const PARTITION_COLUMNS: [&str; 3] = [SOURCE_COLUMN, DT_COLUMN, VERSION_COLUMN];
@@ -66,11 +55,6 @@ pub(crate) struct TableColumns {
     with_origin: bool,
 }
 
-/// The field id in a column's metadata; `None` where the file carries none.
-pub(crate) fn field_id(field: &Field) -> Option<u32> {
-    field.metadata().get(FIELD_ID_KEY)?.parse().ok()
-}
-
 /// The type without any metadata.
 pub(crate) fn plain_type(data_type: &DataType) -> DataType {
     match data_type {
@@ -90,84 +74,14 @@ pub(crate) fn plain(field: &Field) -> FieldRef {
     ))
 }
 
-fn free_name(taken: &BTreeSet<String>, name: &str, version: u32) -> String {
-    if !taken.contains(name) {
-        return name.to_owned();
-    }
-    let mut candidate = format!("{name}__v{version}");
-    while taken.contains(&candidate) {
-        candidate.push('_');
-    }
-    candidate
-}
-
-/// `newer` with every struct member that only `older` (of version `version`) has.
-fn merge_types(newer: &DataType, older: &DataType, version: u32) -> DataType {
-    match (newer, older) {
-        (DataType::Struct(a), DataType::Struct(b)) => {
-            let mut members: Vec<FieldRef> = a.iter().cloned().collect();
-            merge_fields(&mut members, b, version, &[]);
-            DataType::Struct(Fields::from(members))
-        }
-        (DataType::List(a), DataType::List(b)) => DataType::List(merge_field(a, b, version)),
-        (DataType::Map(a, sorted), DataType::Map(b, _)) => {
-            DataType::Map(merge_field(a, b, version), *sorted)
-        }
-        (newer, _) => newer.clone(),
-    }
-}
-
-fn merge_field(newer: &Field, older: &Field, version: u32) -> FieldRef {
-    let merged = merge_types(newer.data_type(), older.data_type(), version);
-    Arc::new(newer.clone().with_data_type(merged))
-}
-
-fn merge_fields(into: &mut Vec<FieldRef>, older: &Fields, version: u32, reserved: &[&str]) {
-    let mut taken: BTreeSet<String> = into.iter().map(|f| f.name().clone()).collect();
-    taken.extend(reserved.iter().map(|&n| n.to_owned()));
-    for field in older {
-        let id = field_id(field);
-        match into.iter_mut().find(|f| id.is_some() && field_id(f) == id) {
-            Some(known) => *known = merge_field(known, field, version),
-            None => {
-                let name = free_name(&taken, field.name(), version);
-                taken.insert(name.clone());
-                into.push(Arc::new(field.as_ref().clone().with_name(name)));
-            }
-        }
-    }
-}
-
 impl TableColumns {
     /// The columns over `versions`; with `_commit` and `_file` where `with_origin`.
     pub(crate) fn new(versions: BTreeMap<u32, SchemaSpec>, with_origin: bool) -> Self {
-        let mut reserved = CONSTANT_COLUMNS.to_vec();
-        reserved.push(EXTRA_COLUMN);
-        let mut merged: Vec<FieldRef> = Vec::new();
-        let mut extra = None;
-        for (version, spec) in versions.iter().rev() {
-            let columns = arrow_schema(&spec.fields);
-            let declared: Fields = columns
-                .fields()
-                .iter()
-                .filter(|f| !matches!(field_id(f), Some(SOURCE_FIELD_ID | EXTRA_FIELD_ID)))
-                .cloned()
-                .collect();
-            extra = extra.or_else(|| {
-                columns
-                    .fields()
-                    .iter()
-                    .find(|f| field_id(f) == Some(EXTRA_FIELD_ID))
-                    .cloned()
-            });
-            merge_fields(&mut merged, &declared, *version, &reserved);
-        }
-        merged.extend(extra);
         let used: BTreeSet<(&str, u32)> = versions
             .values()
             .flat_map(|spec| spec.fields.iter().map(|f| (f.name.as_str(), f.id)))
             .collect();
-        let fields: Vec<FieldColumn> = merged
+        let fields: Vec<FieldColumn> = merge_columns(&versions)
             .into_iter()
             .filter_map(|with_ids| {
                 let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());

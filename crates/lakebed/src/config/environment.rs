@@ -15,7 +15,7 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 8] = [
+pub const OTHER_VARIABLES: [(&str, &str); 10] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
@@ -27,6 +27,14 @@ pub const OTHER_VARIABLES: [(&str, &str); 8] = [
     (
         "LAKEBED_TEST_FOLDER",
         "tests: the folder that a child process works in",
+    ),
+    (
+        "LAKEBED_SIMULATION_SEED",
+        "tests: the one history of the simulation to run",
+    ),
+    (
+        "LAKEBED_SIMULATION_HISTORIES",
+        "tests: how many histories the simulation runs",
     ),
     (
         "LAKEBED_UPDATE_DOCS",

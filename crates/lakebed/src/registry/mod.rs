@@ -8,6 +8,8 @@
 //!                        |  check_evolution   sound after the published versions
 //!                        v
 //!                     publish --put-if-absent--> vN.json --list_published--> ingest, SQL, catalog
+//!                                                           merge_columns    all versions as one table
+//!                                                           write_view       the same for other engines
 //! ```
 //!
 //! REG-1: a number is published once; who comes second with other content is told what differs.
@@ -23,6 +25,7 @@ mod evolution_fields;
 mod evolution_keys;
 mod format_text;
 mod history;
+mod merged;
 mod parse;
 mod past;
 mod problem;
@@ -32,11 +35,13 @@ mod render;
 mod tree;
 mod validate;
 mod validate_field;
+mod view;
 
 pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
 pub(crate) use format_text::{FormatClass, classify as classify_format};
 pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
+pub use merged::{COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, VERSION_COLUMN, field_id, merge_columns};
 pub use parse::{check_place, load, parse};
 pub use problem::{Problem, ProblemCode, refuse};
 pub use propose::{
@@ -46,3 +51,4 @@ pub use publish::{PublishOptions, PublishOutcome, get, latest, list_published, p
 pub use render::render_toml;
 pub use tree::{FieldAt, list_fields};
 pub use validate::{input_path, is_reserved_name, validate};
+pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_view};

@@ -265,6 +265,11 @@ impl Store for FaultyStore {
         self.control.around(Call::List, act).await
     }
 
+    async fn list_entries(&self, folder: &StorePath) -> Result<Vec<StorePath>> {
+        let act = self.inner.list_entries(folder);
+        self.control.around(Call::List, act).await
+    }
+
     async fn move_file(&self, from: &StorePath, to: &StorePath) -> Result<MoveOutcome> {
         let act = self.inner.move_file(from, to);
         self.control.around(Call::MoveFile, act).await

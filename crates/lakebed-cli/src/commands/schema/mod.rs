@@ -8,6 +8,7 @@
 //! | `check` | `diff`, `check`: what differs, what is wrong |
 //! | `publish` | `publish` |
 //! | `show` | `list`, `show`, `history`: what is published |
+//! | `view` | `view`: all versions as one table for another engine |
 
 mod check;
 mod infer;
@@ -15,6 +16,7 @@ mod offer;
 mod propose;
 mod publish;
 mod show;
+mod view;
 
 pub(crate) use check::{check, diff};
 pub(crate) use infer::infer;
@@ -23,6 +25,7 @@ use propose::draft_next;
 pub(crate) use propose::propose;
 pub(crate) use publish::{publish, publish_file};
 pub(crate) use show::{history, list, show};
+pub(crate) use view::view;
 
 /// Version of the JSON objects of these commands.
 const ANSWER_FORMAT: u32 = 1;

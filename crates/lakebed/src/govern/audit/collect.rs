@@ -87,7 +87,7 @@ impl View {
         }
         let attempts = staged_attempts(lake).await?;
         let temporary = lake.store().list(&StorePath::new(Layout::PUTS)?).await?;
-        let rejects = sizes(lake, &StorePath::new("_lake/rejects")?).await?;
+        let rejects = sizes(lake, &StorePath::new(Layout::REJECTS)?).await?;
         let superseded = sizes(lake, &superseded_root()).await?;
         let mut datasets = BTreeMap::new();
         for dataset in list_datasets(lake).await? {
@@ -105,7 +105,7 @@ impl View {
                 None => strangers.push(file),
             }
         }
-        let rejects = StorePath::new(Layout::REJECTS)?;
+
         Ok(Self {
             datasets,
             attempts,

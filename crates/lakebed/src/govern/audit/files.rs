@@ -78,7 +78,7 @@ pub(super) async fn check(
         check_schemas(state, data, &mut notes);
         advise(state, &mut notes);
     }
-    check_stage(view, report);
+    check_stage(lake, view, report).await?;
     for file in &view.strangers {
         report.findings.push(Finding {
             invariant: "FIL-2",
@@ -441,8 +441,12 @@ fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>
     }
 }
 
-fn check_stage(view: &View, report: &mut AuditReport) {
-    for (attempt, files) in &view.attempts {
+async fn check_stage(lake: &Lake, view: &View, report: &mut AuditReport) -> Result<()> {
+    for (attempt, listed) in &view.attempts {
+        let files = still_there(lake, listed).await?;
+        if files.is_empty() {
+            continue;
+        }
         let dataset = files.iter().find_map(|f| staged_dataset(&f.path));
         let state = dataset
             .as_ref()
@@ -452,7 +456,7 @@ fn check_stage(view: &View, report: &mut AuditReport) {
         let abandoned = state.is_some_and(|s| s.is_abandoned(attempt));
         let (message, repair) = match (committed, abandoned, &dataset) {
             (Some((state, number)), _, _) => {
-                let left = strangers_of_attempt(state, attempt, number, files);
+                let left = strangers_of_attempt(state, attempt, number, &files);
                 let waiting = files.len() - left.len();
                 report.findings.extend(left);
                 if waiting == 0 {
@@ -495,6 +499,19 @@ fn check_stage(view: &View, report: &mut AuditReport) {
             repair,
         });
     }
+    Ok(())
+}
+
+/// Of files that were listed before the logs were read, those that have not moved on since: a running
+/// call names and moves its own.
+async fn still_there(lake: &Lake, listed: &[ListedFile]) -> Result<Vec<ListedFile>> {
+    let mut files = Vec::new();
+    for file in listed {
+        if lake.store().find_size(&file.path).await?.is_some() {
+            files.push(file.clone());
+        }
+    }
+    Ok(files)
 }
 
 /// Files in the stage of a committed attempt that its record does not name: no move waits for them.

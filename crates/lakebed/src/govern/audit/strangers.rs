@@ -62,12 +62,21 @@ pub(super) async fn check(lake: &Lake, view: &View, report: &mut AuditReport) ->
     for path in unstaged(lake).await? {
         found.push((path, "lies in the stage, but belongs to no attempt"));
     }
-    report.findings.extend(
-        found
-            .into_iter()
-            .map(|(path, message)| stranger(&path, message)),
-    );
+    for (path, message) in found {
+        // A running call moves its own files on while this looks at them.
+        if is_there(lake, &path).await? {
+            report.findings.push(stranger(&path, message));
+        }
+    }
     Ok(())
+}
+
+async fn is_there(lake: &Lake, path: &StorePath) -> Result<bool> {
+    if lake.store().find_size(path).await?.is_some() {
+        return Ok(true);
+    }
+    let siblings = lake.store().list_entries(&path.parent()).await?;
+    Ok(siblings.contains(path))
 }
 
 /// The finding for a file or folder that nothing explains.
