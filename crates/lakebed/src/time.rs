@@ -77,6 +77,19 @@ impl From<Instant> for String {
 pub struct BusinessDate(Date);
 
 impl BusinessDate {
+    /// Not after any date.
+    pub(crate) const MIN: Self = Self(Date::MIN);
+    /// Not before any date.
+    pub(crate) const MAX: Self = Self(Date::MAX);
+
+    /// The day so many days after 1970-01-01; `None` beyond the calendar.
+    #[must_use]
+    pub fn from_days(days: i32) -> Option<Self> {
+        let epoch = jiff::civil::date(1970, 1, 1);
+        let span = jiff::Span::new().try_days(i64::from(days)).ok()?;
+        epoch.checked_add(span).ok().map(Self)
+    }
+
     /// The calendar day.
     #[must_use]
     pub fn date(self) -> Date {

@@ -217,9 +217,7 @@ impl Call<'_> {
             },
         ];
         if let Some(batch) = &request.batch
-            && !state
-                .visible_inputs(dt)
-                .any(|(_, i)| i.spec.batch.as_ref() == Some(batch))
+            && state.visible_labelled(dt, batch).next().is_none()
         {
             draft.requires.push(Requirement::BatchAbsent {
                 dt,

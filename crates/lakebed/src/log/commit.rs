@@ -7,8 +7,7 @@
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::check::Unmet;
-use crate::log::read::LoggedRecord;
-use crate::log::read_record;
+use crate::log::read::{LoggedRecord, read_record};
 use crate::log::state::DatasetState;
 use crate::name::{AttemptId, CommitId, ContentHash};
 use crate::spec::{

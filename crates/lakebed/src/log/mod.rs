@@ -10,13 +10,16 @@
 //! 5 `_SUCCESS`                when the date is sealed (`complete`)
 //! ```
 //!
-//! `state` is the fold, `commit` the one way a record is put, `replay` what happens to an input that
-//! was seen before.
+//! `walk` reads records, `state` is their fold, `load` gets it, `commit` is the one way a record is put,
+//! `replay` what happens to an input that was seen before.
 
 mod check;
 mod commit;
 mod complete;
 mod fold;
+mod index;
+mod load;
+mod lookup;
 mod moves;
 mod place;
 mod read;
@@ -24,6 +27,7 @@ mod replay;
 mod state;
 mod success;
 mod switch;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -33,10 +37,11 @@ pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
 pub use moves::{finish_moves, restore_places, staged_attempts};
 pub use place::find_file;
-pub use read::{LoggedRecord, list_datasets, read_after, read_record};
+pub use read::{LoggedRecord, list_datasets, list_numbers, read_record};
 pub use replay::{InputAnswer, InputQuery, Refusal, answer};
 pub use state::{
     DatasetState, DateState, FileState, InputState, Partition, RejectsState, RevisionState,
 };
 pub use success::{expected_success, withdraw_success, write_success};
 pub use switch::{SwitchOutcome, SwitchRequest, SwitchTarget, superseding, switch};
+pub use walk::{LogWalk, check_position, read_after};

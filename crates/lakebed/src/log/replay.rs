@@ -152,10 +152,7 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     }
     let mut label_known = None;
     if let Some(batch) = query.batch {
-        let labelled: Vec<_> = state
-            .visible_inputs(query.dt)
-            .filter(|(_, i)| i.spec.batch.as_ref() == Some(batch))
-            .collect();
+        let labelled: Vec<_> = state.visible_labelled(query.dt, batch).collect();
         label_known = labelled.first().map(|(_, i)| i.number);
         let same_content = labelled
             .iter()
@@ -167,10 +164,7 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
             });
         }
     }
-    let mut here = state
-        .visible_inputs(query.dt)
-        .filter(|(_, i)| i.spec.content == *query.content);
-    if let Some((key, input)) = here.next() {
+    if let Some((key, input)) = state.visible_with(query.dt, query.content).next() {
         if query.batch.is_some() && label_known.is_none() {
             return InputAnswer::Repeat {
                 number: input.number,
@@ -195,28 +189,16 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     if let Some(number) = retired_record(state, query).filter(|_| !query.restore) {
         return InputAnswer::Refused(Refusal::Retired { number });
     }
-    let other_dates = state
-        .dates()
-        .keys()
-        .filter(|dt| **dt != query.dt)
-        .filter(|dt| {
-            state
-                .visible_inputs(**dt)
-                .any(|(_, i)| i.spec.content == *query.content)
-        })
-        .copied()
-        .collect();
-    InputAnswer::New { other_dates }
+    let mut dates = state.dates_with(query.content);
+    dates.remove(&query.dt);
+    InputAnswer::New {
+        other_dates: dates.into_iter().collect(),
+    }
 }
 
 fn retired_record(state: &DatasetState, query: &InputQuery<'_>) -> Option<u64> {
     state
-        .partitions()
-        .iter()
-        .filter(|(k, p)| {
-            k.dt == query.dt && matches!(p.state, PartitionState::Retired | PartitionState::Purged)
-        })
-        .flat_map(|(_, p)| &p.inputs)
-        .find(|i| i.spec.content == *query.content)
-        .map(|i| i.number)
+        .inputs_with(query.dt, query.content)
+        .find(|(_, p, _)| matches!(p.state, PartitionState::Retired | PartitionState::Purged))
+        .map(|(_, _, i)| i.number)
 }

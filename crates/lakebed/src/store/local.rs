@@ -259,6 +259,21 @@ impl Store for LocalStore {
         Ok(files)
     }
 
+    async fn list_names(&self, folder: &StorePath) -> Result<Vec<String>> {
+        let dir = self.resolve(folder);
+        let Some(entries) = absent("list the folder", &dir, fs::read_dir(&dir))? else {
+            return Ok(Vec::new());
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io("list the folder", dir.display(), e))?;
+            // A name that is no text is none of ours; `list` tells it.
+            names.extend(entry.file_name().into_string().ok());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     async fn move_file(&self, from: &StorePath, to: &StorePath) -> Result<MoveOutcome> {
         let (source, target) = (self.resolve(from), self.resolve(to));
         let folder = parent_of(&target);

@@ -105,6 +105,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Every file below the folder, sorted by path; an absent folder is empty.
     async fn list(&self, folder: &StorePath) -> Result<Vec<ListedFile>>;
 
+    /// The names of the files and folders directly in the folder, sorted; an absent folder is empty.
+    async fn list_names(&self, folder: &StorePath) -> Result<Vec<String>> {
+        let files = self.list(folder).await?;
+        let below = files.iter().filter_map(|f| f.path.below(folder));
+        let mut names: Vec<String> = below
+            .filter_map(|rest| rest.split('/').next().map(str::to_owned))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
     /// Moves a file; idempotent. Never replaces another file.
     async fn move_file(&self, from: &StorePath, to: &StorePath) -> Result<MoveOutcome>;
 
