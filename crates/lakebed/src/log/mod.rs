@@ -10,10 +10,11 @@
 //! 5 `_SUCCESS`                when the date is sealed (`complete`)
 //! ```
 //!
-//! `walk` reads records, `state` is their fold, `load` gets it, `commit` is the one way a record is put,
-//! `replay` what happens to an input that was seen before.
+//! `walk` reads records, `state` is their fold, `load` gets it (from a `checkpoint` on, where there is
+//! one), `commit` is the one way a record is put, `replay` what happens to an input that was seen before.
 
 mod check;
+mod checkpoint;
 mod commit;
 mod complete;
 mod fold;
@@ -33,8 +34,12 @@ mod walk;
 mod tests;
 
 pub use check::Unmet;
+pub use checkpoint::{
+    Checkpoint, CheckpointContent, PassedOver, list_checkpoints, read_checkpoint, write_checkpoint,
+};
 pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
+pub use load::{Loaded, load};
 pub use moves::{finish_moves, restore_places, staged_attempts};
 pub use place::find_file;
 pub use read::{LoggedRecord, list_datasets, list_numbers, read_record};

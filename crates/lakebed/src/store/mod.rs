@@ -22,9 +22,9 @@ use crate::error::Result;
 
 pub use lake::Lake;
 pub use layout::{
-    Layout, SUCCESS_NAME, data_file_path, lake_json_path, log_dir, log_number, log_record_path,
-    partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir, stage_root,
-    success_path, superseded_dir, superseded_root,
+    Layout, SUCCESS_NAME, checkpoint_dir, checkpoint_name, checkpoint_path, data_file_path,
+    lake_json_path, log_dir, log_number, log_record_path, partition_dir, partition_of, rejects_dir,
+    schema_dir, schema_path, stage_dir, stage_root, success_path, superseded_dir, superseded_root,
 };
 pub use local::LocalStore;
 pub use path::StorePath;
