@@ -34,6 +34,8 @@ mod walk;
 mod tests;
 
 pub use check::Unmet;
+#[cfg(test)]
+pub(crate) use checkpoint::write_forged;
 pub use checkpoint::{
     Checkpoint, CheckpointContent, PassedOver, list_checkpoints, read_checkpoint, write_checkpoint,
 };

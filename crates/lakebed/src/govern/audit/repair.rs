@@ -65,7 +65,8 @@ async fn repair_dataset(
     by: &By,
     out: &mut RepairReport,
 ) -> Result<()> {
-    let mut state = DatasetState::load(lake, dataset).await?;
+    // From the records alone: a repair believes no checkpoint.
+    let mut state = DatasetState::fold_records(lake, dataset).await?;
     let moved = restore_places(lake, &mut state).await?;
     if moved > 0 {
         out.done.push(format!(
@@ -92,7 +93,7 @@ async fn repair_dataset(
                 out.done
                     .push(format!("{dataset}: deleted staged files of {attempt}"));
             }
-            Repair::DeleteSuccess { path } => {
+            Repair::DeleteSuccess { path } | Repair::DeleteCheckpoint { path } => {
                 lake.store().delete(path).await?;
                 out.done.push(format!("deleted {path}"));
             }

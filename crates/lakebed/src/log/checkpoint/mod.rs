@@ -217,6 +217,17 @@ pub async fn write_checkpoint(lake: &Lake, state: &DatasetState) -> Result<Store
     Ok(path)
 }
 
+/// A checkpoint that says it ends elsewhere than it does, its hash being right.
+#[cfg(test)]
+pub(crate) async fn write_forged(
+    lake: &Lake,
+    mut state: DatasetState,
+    position: crate::spec::LogPosition,
+) -> Result<StorePath> {
+    state.position = position;
+    write_checkpoint(lake, &state).await
+}
+
 /// Writes a checkpoint where the log has outgrown the last one; for whoever has just committed.
 pub(super) async fn keep_up(lake: &Lake, state: &DatasetState) -> Result<()> {
     let number = state.position().number;
