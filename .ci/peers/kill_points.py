@@ -73,10 +73,12 @@ class Lake:
     def root(self) -> str:
         return str(self.folder / "lake" / DATASET)
 
-    def call(self, *args, kill: str | None = None) -> subprocess.CompletedProcess:
+    def call(self, *args, kill: str | None = None, checkpoints: bool = False) -> subprocess.CompletedProcess:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LAKEBED_")}
         if kill is not None:
             environment["LAKEBED_KILL_POINT"] = kill
+        if checkpoints:
+            environment["LAKEBED_CHECKPOINT_EVERY"] = "1"
         return subprocess.run([self.binary, *map(str, args), "--project", self.folder], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, timeout=120)
 
@@ -172,6 +174,14 @@ def die_in_the_stage(lake: Lake) -> None:
         raise Failure(f"the preparation was to die at ingest.file_durable and ended with {done.returncode}")
 
 
+def leave_a_checkpoint(lake: Lake) -> None:
+    """One more record, so that what follows begins at the checkpoint it leaves."""
+    done = lake.call("seal", DATASET, "--date", OPEN_DAY, checkpoints=True)
+    if done.returncode != 0 or not list(lake.folder.glob("lake/_lake/checkpoint/clean/kill/*.parquet")):
+        raise Failure(f"the preparation left no checkpoint: {done.stderr.decode(errors='replace')}")
+    lake.ok("reopen", DATASET, "--date", OPEN_DAY)
+
+
 def correct_open_day(lake: Lake) -> None:
     lake.ok("correct", DATASET, lake.folder / "right.jsonl", "--date", OPEN_DAY)
 
@@ -195,6 +205,8 @@ class Situation:
     removes: range = range(0)
     # Rows after the preparation.
     start: collections.Counter = dataclasses.field(default_factory=lambda: ACKNOWLEDGED)
+    # Whether every record gets a checkpoint, however short the log.
+    checkpoints: bool = False
 
 
 SITUATIONS = [
@@ -202,6 +214,8 @@ SITUATIONS = [
     Situation("late ingest", lambda lake: ("ingest", DATASET, lake.folder / "late.jsonl", "--date", SEALED, "--late",
                                            "--complete"), range(500, 550)),
     Situation("seal of two partitions", lambda lake: ("seal", DATASET, "--date", OPEN_DAY)),
+    Situation("seal with checkpoints", lambda lake: ("seal", DATASET, "--date", OPEN_DAY), checkpoints=True),
+    Situation("ingest from a checkpoint on", new_rows, range(400, 500), prepare=leave_a_checkpoint, checkpoints=True),
     Situation("publish", lambda lake: ("schema", "publish", DATASET, "3")),
     Situation("sync of an empty catalog", lambda lake: ("catalog", "sync"), prepare=lose_catalog),
     Situation("correct an open date", lambda lake: ("correct", DATASET, lake.folder / "right.jsonl", "--date", OPEN_DAY),
@@ -229,7 +243,7 @@ def attack(base: Lake, point: str, situation: Situation) -> bool:
     lake = base.copy("attacked")
     situation.prepare(lake)
     before = lake.records()
-    done = lake.call(*situation.command(lake), kill=point)
+    done = lake.call(*situation.command(lake), kill=point, checkpoints=situation.checkpoints)
     if done.returncode != -signal.SIGABRT:
         if done.returncode != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()

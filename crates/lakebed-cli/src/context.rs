@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lakebed::catalog::{self, Catalog, SourceRow, SqliteCatalog};
 use lakebed::config::{Layers, Project, SettingKey, Settings, SourceConfig, nearest};
-use lakebed::log::{DatasetState, list_datasets};
+use lakebed::log::{self, DatasetState, list_datasets};
 use lakebed::name::{DatasetRef, RunName};
 use lakebed::spec::By;
 use lakebed::store::{Lake, LocalStore};
@@ -154,7 +154,11 @@ impl<'a> Context<'a> {
     /// The fold of a dataset's log; a dataset of which the lake knows nothing is an error.
     pub(crate) async fn load_known(&self, dataset: &DatasetRef) -> Result<DatasetState> {
         catalog::check_past(&self.lake, &*self.catalog, dataset).await?;
-        let state = DatasetState::load(&self.lake, dataset).await?;
+        let loaded = log::load(&self.lake, dataset).await?;
+        for checkpoint in &loaded.passed_over {
+            self.printer.warn(checkpoint);
+        }
+        let state = loaded.state;
         if state.position().number == 0 {
             self.check_known(dataset).await?;
         }

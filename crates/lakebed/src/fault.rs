@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 31] = [
+pub const KILL_POINTS: [&str; 33] = [
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",
@@ -17,6 +17,8 @@ pub const KILL_POINTS: [&str; 31] = [
     "log.temp_written",
     "log.linked",
     "log.committed",
+    "checkpoint.before_put",
+    "checkpoint.put",
     "move.before",
     "move.one_moved",
     "move.done",
@@ -63,6 +65,20 @@ pub fn kill_point(name: &'static str) {
     if target.as_deref() == Some(name) && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
         std::process::abort();
     }
+}
+
+/// How often a test wants a checkpoint, whatever the log's length: `LAKEBED_CHECKPOINT_EVERY=<records>`
+/// in debug builds; `None` = as the rule says.
+#[cfg(debug_assertions)]
+pub fn checkpoint_every() -> Option<u64> {
+    let text = std::env::var("LAKEBED_CHECKPOINT_EVERY").ok()?;
+    text.parse().ok().filter(|every| *every > 0)
+}
+
+/// Never in release builds.
+#[cfg(not(debug_assertions))]
+pub fn checkpoint_every() -> Option<u64> {
+    None
 }
 
 /// Nothing in release builds.

@@ -1,9 +1,11 @@
-//! Checked names and ids. A value of these types has passed its check, once, at the edge.
+//! Checked names and ids. A value of these types has passed its check, once, at the edge; copies share
+//! one text, since a fold holds each of them many times.
 //!
 //! What does not belong here: where a name lies on disk (that is `store::layout`).
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +29,7 @@ macro_rules! text_type {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The checked text.
@@ -41,7 +43,7 @@ macro_rules! text_type {
             fn from_str(text: &str) -> Result<Self> {
                 let check: fn(&str) -> Result<()> = $check;
                 check(text)?;
-                Ok(Self(text.to_owned()))
+                Ok(Self(text.into()))
             }
         }
         impl TryFrom<String> for $name {
@@ -52,7 +54,7 @@ macro_rules! text_type {
         }
         impl From<$name> for String {
             fn from(value: $name) -> Self {
-                value.0
+                value.as_str().to_owned()
             }
         }
         impl fmt::Display for $name {
@@ -137,13 +139,26 @@ impl ContentHash {
     /// The hash of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self(blake3::hash(bytes).to_hex().to_string())
+        Self(blake3::hash(bytes).to_hex().as_str().into())
     }
 
     /// The hash that a finished hasher holds.
     #[must_use]
     pub fn finish(hasher: &blake3::Hasher) -> Self {
-        Self(hasher.finalize().to_hex().to_string())
+        Self(hasher.finalize().to_hex().as_str().into())
+    }
+
+    /// The hash of these bytes as a hash.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(blake3::Hash::from_bytes(bytes).to_hex().as_str().into())
+    }
+
+    /// Its 32 bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        // The text was checked: it has 64 hex digits.
+        blake3::Hash::from_hex(self.as_str()).map_or([0; 32], Into::into)
     }
 
     /// The first 16 hex digits, as used in file names.
@@ -231,7 +246,7 @@ impl DatasetRef {
         SourceName(
             name.split_once('.')
                 .map_or(name, |(source, _)| source)
-                .to_owned(),
+                .into(),
         )
     }
 }

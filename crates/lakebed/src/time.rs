@@ -77,6 +77,11 @@ impl From<Instant> for String {
 pub struct BusinessDate(Date);
 
 impl BusinessDate {
+    /// Not after any date.
+    pub(crate) const MIN: Self = Self(Date::MIN);
+    /// Not before any date.
+    pub(crate) const MAX: Self = Self(Date::MAX);
+
     /// The calendar day.
     #[must_use]
     pub fn date(self) -> Date {

@@ -9,7 +9,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lakebed::log::{DatasetState, read_after};
+use lakebed::log::{
+    CheckpointContent, DatasetState, list_checkpoints, load, read_after, read_checkpoint,
+};
 use lakebed::name::DatasetRef;
 use lakebed::registry;
 use lakebed::spec::{LogPosition, Operation, PartitionKey};
@@ -23,7 +25,11 @@ fn testdata(below: &str) -> PathBuf {
 }
 
 async fn fixture(version: &str) -> (Lake, DatasetRef) {
-    let store = Arc::new(LocalStore::new(testdata("log").join(version)));
+    fixture_of("log", version).await
+}
+
+async fn fixture_of(format: &str, version: &str) -> (Lake, DatasetRef) {
+    let store = Arc::new(LocalStore::new(testdata(format).join(version)));
     let lake = Lake::open(store, Arc::new(Clock::System)).await.unwrap();
     (lake, "clean/weibo".parse().unwrap())
 }
@@ -118,4 +124,34 @@ async fn published_schemas_v1_are_read() {
         .collect();
     assert_eq!(fields, [vec!["标题", "hot"], vec!["标题", "hot", "tags"]]);
     assert_eq!(versions[1].0.base_hash.as_ref(), Some(&versions[0].1));
+}
+
+/// A log with everything that a fold knows, and its checkpoint at record 15 of 16.
+#[tokio::test]
+async fn checkpoint_v1_holds_what_its_records_say() {
+    let (lake, dataset) = fixture_of("checkpoint", "v1").await;
+    let checkpoints = list_checkpoints(&lake, &dataset).await.unwrap();
+    let numbers: Vec<u64> = checkpoints.iter().map(|c| c.number).collect();
+    assert_eq!(numbers, [15]);
+    let content = read_checkpoint(&lake, &dataset, &checkpoints[0])
+        .await
+        .unwrap();
+    let CheckpointContent::Fold(fold) = content else {
+        panic!("{content:?}");
+    };
+    assert_eq!(fold.position().number, 15);
+    assert!(fold.is_sealed("2026-11-28".parse().unwrap()));
+    assert_eq!(fold.next_revision("2026-11-29".parse().unwrap()), 2);
+    assert!(fold.is_abandoned(&"attempt-7".parse().unwrap()));
+    assert_eq!(
+        fold.committed_attempt(&"attempt-4".parse().unwrap()),
+        Some(14)
+    );
+
+    let loaded = load(&lake, &dataset).await.unwrap();
+    assert!(loaded.passed_over.is_empty(), "{:?}", loaded.passed_over);
+    assert_eq!(
+        loaded.state,
+        DatasetState::fold_records(&lake, &dataset).await.unwrap()
+    );
 }

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::log::{list_datasets, read_after, read_record};
+use crate::log::{list_datasets, list_numbers, read_after, read_record};
 use crate::name::DatasetRef;
 use crate::spec::LogPosition;
-use crate::store::{Lake, log_dir, log_number, log_record_path};
+use crate::store::{Lake, log_record_path};
 
 /// How the catalog stands to one dataset's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,11 +88,7 @@ async fn dataset_status(
     dataset: DatasetRef,
     position: &LogPosition,
 ) -> Result<DatasetStatus> {
-    let files = lake.store().list(&log_dir(&dataset)).await?;
-    let numbers: Vec<u64> = files
-        .iter()
-        .filter_map(|f| log_number(&f.path.file_name()))
-        .collect();
+    let numbers = list_numbers(lake, &dataset).await?;
     let last = numbers.iter().copied().max().unwrap_or(0);
     // Names are sorted and have twenty digits: the first that differs from its place is the hole.
     let hole = (1..).zip(&numbers).find(|(n, found)| n != *found);

@@ -17,13 +17,15 @@ use crate::catalog::schemas::sync_schemas;
 use crate::catalog::stats::read_footer_stats;
 use crate::catalog::{ApplyOutcome, Catalog, FileStats, PartitionFilter};
 use crate::error::{Error, Result};
-use crate::log::{LoggedRecord, list_datasets, read_after};
+use crate::log::{LogWalk, LoggedRecord, check_position, list_datasets};
 use crate::name::{AttemptId, DatasetRef};
-use crate::spec::{Action, DataFileSpec, PartitionKey};
+use crate::spec::{Action, DataFileSpec, LogPosition, PartitionKey};
 use crate::store::{Lake, data_file_path};
 
 /// Footers read at once.
 const FOOTERS_AT_ONCE: usize = 16;
+/// Records held in memory at most; of more, batches are read a second time.
+const FEW_RECORDS: usize = 4096;
 
 /// What a sync did to one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,8 +52,7 @@ pub async fn check_past(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef
             .with("invariant", "CAT-3")
             .hint("check `lake` and `catalog` in lakebed.toml: each lake has its own catalog"));
     }
-    let position = catalog.position(dataset).await?;
-    read_after(lake, dataset, &position).await.map(|_| ())
+    check_position(lake, dataset, &catalog.position(dataset).await?).await
 }
 
 /// Applies everything the dataset's log holds after the catalog's position.
@@ -68,9 +69,9 @@ pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> R
             applied: 0,
         });
         report.to = report.to.max(position.number);
-        let records = read_after(lake, dataset, &position).await?;
-        let last = records.last().map_or(position.number, |r| r.record.number);
-        match apply_all(lake, catalog, &records, report).await? {
+        let ahead = Ahead::look(lake, dataset, position).await?;
+        let last = ahead.last;
+        match apply_ahead(lake, catalog, ahead, report).await? {
             Pass::Done => return Ok(report.clone()),
             Pass::Overtaken => {}
             // A record that came after our look may have removed the file: look once more.
@@ -120,15 +121,80 @@ enum Pass {
     Missing(Error),
 }
 
+/// The records after a position: what they say in the end, and the first of them.
+struct Ahead {
+    from: LogPosition,
+    /// Number of the last one.
+    last: u64,
+    future: Future,
+    /// All of them where they are few; a long log is read twice rather than held.
+    few: Option<Vec<LoggedRecord>>,
+}
+
+impl Ahead {
+    async fn look(lake: &Lake, dataset: &DatasetRef, from: LogPosition) -> Result<Self> {
+        let mut ahead = Self {
+            last: from.number,
+            future: Future::default(),
+            few: Some(Vec::new()),
+            from,
+        };
+        let mut walk = walk_from(lake, dataset, &ahead.from).await?;
+        loop {
+            let batch = walk.next_batch().await?;
+            let Some(last) = batch.last() else {
+                return Ok(ahead);
+            };
+            ahead.last = last.record.number;
+            batch.iter().for_each(|logged| ahead.future.note(logged));
+            let held = ahead.few.take();
+            ahead.few = held.filter(|few| few.len() < FEW_RECORDS);
+            if let Some(few) = &mut ahead.few {
+                few.extend(batch);
+            }
+        }
+    }
+}
+
+async fn walk_from(lake: &Lake, dataset: &DatasetRef, from: &LogPosition) -> Result<LogWalk> {
+    if from.number == 0 {
+        LogWalk::whole(lake, dataset, from.clone()).await
+    } else {
+        LogWalk::after(lake, dataset, from.clone()).await
+    }
+}
+
+async fn apply_ahead(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    ahead: Ahead,
+    report: &mut SyncReport,
+) -> Result<Pass> {
+    if let Some(records) = &ahead.few {
+        return apply_all(lake, catalog, (records, &ahead.future), report).await;
+    }
+    let walk = walk_from(lake, &report.dataset, &ahead.from).await?;
+    let mut walk = walk.until(ahead.last);
+    loop {
+        let batch = walk.next_batch().await?;
+        if batch.is_empty() {
+            return Ok(Pass::Done);
+        }
+        match apply_all(lake, catalog, (&batch, &ahead.future), report).await? {
+            Pass::Done => {}
+            other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
+        }
+    }
+}
+
 async fn apply_all(
     lake: &Lake,
     catalog: &dyn Catalog,
-    records: &[LoggedRecord],
+    (records, future): (&[LoggedRecord], &Future),
     report: &mut SyncReport,
 ) -> Result<Pass> {
-    let future = Future::of(records);
     for logged in records {
-        let wanted = wanted_files(catalog, logged, &future).await?;
+        let wanted = wanted_files(catalog, logged, future).await?;
         let stats = match read_all(lake, &logged.record.dataset, wanted).await? {
             Found::All(stats) => stats,
             Found::Missing(e) => {
@@ -174,37 +240,31 @@ struct Future {
 }
 
 impl Future {
-    fn of(records: &[LoggedRecord]) -> Self {
-        let mut future = Self::default();
-        for logged in records {
-            for (index, action) in logged.record.actions.iter().enumerate() {
-                let place = (logged.record.number, index);
-                match action {
-                    Action::RemoveFile { partition, name } => {
-                        future.removed.insert((*partition, name.clone()), place);
-                    }
-                    Action::AddPartition { partition, state }
-                    | Action::SetState {
-                        partition,
-                        to: state,
-                        ..
-                    } => {
-                        future
-                            .visible
-                            .insert(*partition, (place, is_visible(*state)));
-                    }
-                    Action::AddFile { .. }
-                    | Action::AddInput { .. }
-                    | Action::AddRejects { .. }
-                    | Action::RetryRejects { .. }
-                    | Action::Complete { .. }
-                    | Action::Open { .. }
-                    | Action::Abandon { .. }
-                    | Action::EraseInput { .. } => {}
+    fn note(&mut self, logged: &LoggedRecord) {
+        for (index, action) in logged.record.actions.iter().enumerate() {
+            let place = (logged.record.number, index);
+            match action {
+                Action::RemoveFile { partition, name } => {
+                    self.removed.insert((*partition, name.clone()), place);
                 }
+                Action::AddPartition { partition, state }
+                | Action::SetState {
+                    partition,
+                    to: state,
+                    ..
+                } => {
+                    self.visible.insert(*partition, (place, is_visible(*state)));
+                }
+                Action::AddFile { .. }
+                | Action::AddInput { .. }
+                | Action::AddRejects { .. }
+                | Action::RetryRejects { .. }
+                | Action::Complete { .. }
+                | Action::Open { .. }
+                | Action::Abandon { .. }
+                | Action::EraseInput { .. } => {}
             }
         }
-        future
     }
 
     /// Whether readers see the file in the end, as far as the actions from `from` on say.

@@ -256,9 +256,7 @@ impl Call<'_> {
             requires.push(Requirement::RejectsWaiting { dt, commit });
         }
         if let Some(batch) = &request.batch
-            && !state
-                .visible_inputs(dt)
-                .any(|(_, i)| i.spec.batch.as_ref() == Some(batch))
+            && state.visible_labelled(dt, batch).next().is_none()
         {
             requires.push(Requirement::BatchAbsent {
                 dt,

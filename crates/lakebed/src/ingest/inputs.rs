@@ -87,8 +87,9 @@ impl Call<'_> {
         // The form is told by reading, so the rules of an input are asked only where they may matter.
         let met = !self.corrects()
             && state
-                .visible_inputs(self.request.dt)
-                .any(|(_, i)| i.spec.content == *content);
+                .visible_with(self.request.dt, content)
+                .next()
+                .is_some();
         let rules = if met {
             let form = match form {
                 Some(form) => form,

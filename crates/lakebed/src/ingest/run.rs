@@ -17,7 +17,7 @@ use crate::ingest::progress::Progress;
 use crate::ingest::read::InputSource;
 use crate::ingest::request::{IngestOutcome, IngestReport, IngestRequest, RevisionTarget};
 use crate::log::{
-    CommitOutcome, DatasetState, SealOutcome, commit, finish_moves, refusal, seal,
+    CommitOutcome, DatasetState, SealOutcome, commit, finish_moves, load, refusal, seal,
     withdraw_success, write_success,
 };
 use crate::name::AttemptId;
@@ -43,12 +43,15 @@ pub async fn ingest(
 ) -> Result<IngestReport> {
     let call = Call::prepare(lake, request).await?;
     check_past(lake, catalog, &request.dataset).await?;
-    let mut state = DatasetState::load(lake, &request.dataset).await?;
+    let loaded = load(lake, &request.dataset).await?;
+    let mut state = loaded.state;
     finish_moves(lake, &mut state).await?;
     let mut known = BTreeMap::new();
     for _ in 0..MAX_ROUNDS {
         match call.round(&mut state, &mut known, progress).await? {
-            Round::Done(report) => {
+            Round::Done(mut report) => {
+                let passed_over = loaded.passed_over.iter().map(ToString::to_string);
+                report.warnings.extend(passed_over);
                 if report.outcome == IngestOutcome::Refused {
                     return Ok(*report);
                 }

@@ -8,7 +8,7 @@ use super::read::resolve_inputs;
 use super::*;
 use crate::catalog::SqliteCatalog;
 use crate::error::ErrorKind;
-use crate::log::{DatasetState, seal};
+use crate::log::{DatasetState, seal, write_checkpoint};
 use crate::registry::{self, Evolution, PublishOptions};
 use crate::spec::{By, LoadKind, ReadSpec};
 use crate::store::{Lake, LocalStore, partition_dir, success_path};
@@ -297,4 +297,28 @@ async fn bounds_of_declared_columns_stand_in_the_log() {
     assert_eq!(bounds["k"], ["-3", "7"]);
     assert_eq!(bounds["标题"], ["丙", "乙"]);
     assert_eq!(bounds.len(), 2);
+}
+
+#[tokio::test]
+async fn an_ingest_goes_on_from_a_checkpoint_and_names_one_it_cannot_use() {
+    let f = Fixture::new().await;
+    let a = f.file("a.jsonl", &lines(0, 10));
+    let b = f.file("b.jsonl", &lines(10, 20));
+    let c = f.file("c.jsonl", &lines(20, 30));
+    let first = f
+        .ingest(&f.request(std::slice::from_ref(&a)))
+        .await
+        .unwrap();
+    assert!(first.warnings.is_empty());
+    let path = write_checkpoint(&f.lake, &f.state().await).await.unwrap();
+    let second = f.ingest(&f.request(&[a.clone(), b])).await.unwrap();
+    assert!(second.warnings.is_empty(), "{:?}", second.warnings);
+    assert_eq!((second.skipped.len(), second.rows), (1, 10));
+    let place = f.lake.store().local_path(&path).unwrap();
+    std::fs::write(&place, b"not what was written").unwrap();
+    let third = f.ingest(&f.request(&[a, c])).await.unwrap();
+    assert_eq!((third.skipped.len(), third.rows), (1, 10));
+    let warning = third.warnings.join(" ");
+    assert!(warning.contains("passed over"), "{warning}");
+    assert!(warning.contains(path.as_str()), "{warning}");
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::log::read::read_after;
 use crate::log::state::DatasetState;
+use crate::log::walk::read_after;
 use crate::name::DatasetRef;
 use crate::spec::LogPosition;
 use crate::store::Lake;

@@ -33,15 +33,14 @@ impl DatasetState {
             Requirement::InputAbsent { dt, content, batch } => {
                 self.find_input(*dt, content, batch.as_ref())
             }
-            Requirement::BatchAbsent { dt, batch } => self
-                .visible_inputs(*dt)
-                .find(|(_, i)| i.spec.batch.as_ref() == Some(batch))
-                .map(|(_, i)| {
+            Requirement::BatchAbsent { dt, batch } => {
+                self.visible_labelled(*dt, batch).next().map(|(_, i)| {
                     format!(
                         "batch `{batch}` of {dt} was committed by record {}",
                         i.number
                     )
-                }),
+                })
+            }
             Requirement::PartitionActive { partition } => self.not_active(partition),
             Requirement::DateUnchanged { dt, number } => {
                 let changed = self.changed(*dt);
@@ -92,10 +91,8 @@ impl DatasetState {
         content: &ContentHash,
         batch: Option<&BatchLabel>,
     ) -> Option<String> {
-        self.visible_inputs(dt)
-            .find(|(_, i)| {
-                i.spec.content == *content && (batch.is_none() || i.spec.batch.as_ref() == batch)
-            })
+        self.visible_with(dt, content)
+            .find(|(_, i)| batch.is_none() || i.spec.batch.as_ref() == batch)
             .map(|(_, i)| {
                 format!(
                     "input `{}` of {dt} was committed by record {}",

@@ -7,8 +7,8 @@
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::check::Unmet;
-use crate::log::read::LoggedRecord;
-use crate::log::read_record;
+use crate::log::checkpoint;
+use crate::log::read::{LoggedRecord, read_record};
 use crate::log::state::DatasetState;
 use crate::name::{AttemptId, CommitId, ContentHash};
 use crate::spec::{
@@ -87,6 +87,8 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
             PutOutcome::Created => {
                 kill_point("log.committed");
                 state.apply(&logged)?;
+                // The commit stands; whoever comes to the next turn tries again.
+                drop(checkpoint::keep_up(lake, state).await);
                 return Ok(CommitOutcome::Committed(logged));
             }
             // Somebody took the number, or an earlier try of ours did: the next round finds out.

@@ -71,9 +71,10 @@ impl DatasetState {
                     number: record.number,
                     commit: record.commit.clone(),
                 };
-                self.partition_entry(*partition, record.number)
-                    .inputs
-                    .push(state);
+                let inputs = &mut self.partition_entry(*partition, record.number).inputs;
+                let at = inputs.len();
+                inputs.push(state);
+                self.inputs.insert(*partition, at, input);
             }
             Action::AddRejects { dt, file } => {
                 let state = RejectsState {

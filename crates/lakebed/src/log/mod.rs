@@ -10,16 +10,21 @@
 //! 5 `_SUCCESS`                when the date is sealed (`complete`)
 //! ```
 //!
-//! `state` is the fold, `commit` the one way a record is put, `replay` what happens to an input that
-//! was seen before, `attempts` what is known of a try and how it is given up.
+//! `walk` reads records, `state` is their fold, `load` gets it (from a `checkpoint` on, where there is
+//! one), `commit` is the one way a record is put, `replay` what happens to an input that was seen before,
+//! `attempts` what is known of a try and how it is given up.
 
 mod as_of;
 mod attempts;
 mod check;
+mod checkpoint;
 mod commit;
 mod complete;
 mod diff;
 mod fold;
+mod index;
+mod load;
+mod lookup;
 mod moves;
 mod place;
 mod read;
@@ -27,6 +32,7 @@ mod replay;
 mod state;
 mod success;
 mod switch;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -34,15 +40,22 @@ mod tests;
 pub use as_of::AsOf;
 pub use attempts::{AttemptTrace, give_up, staged_dataset, trace_attempt};
 pub use check::Unmet;
+#[cfg(test)]
+pub(crate) use checkpoint::write_forged;
+pub use checkpoint::{
+    Checkpoint, CheckpointContent, PassedOver, list_checkpoints, read_checkpoint, write_checkpoint,
+};
 pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
 pub use diff::{DateDiff, DateSight, diff_states};
+pub use load::{Loaded, load};
 pub use moves::{finish_moves, restore_places, staged_attempts, staged_paths};
 pub use place::find_file;
-pub use read::{LoggedRecord, list_datasets, read_after, read_record};
+pub use read::{LoggedRecord, list_datasets, list_numbers, read_record};
 pub use replay::{InputAnswer, InputQuery, Refusal, answer};
 pub use state::{
     DatasetState, DateState, FileState, InputState, Partition, RejectsState, RevisionState,
 };
 pub use success::{expected_success, withdraw_success, write_success};
 pub use switch::{SwitchOutcome, SwitchRequest, SwitchTarget, superseding, switch};
+pub use walk::{LogWalk, check_position, read_after};

@@ -120,7 +120,8 @@ fn staged_places(
     number: u64,
 ) -> BTreeMap<StorePath, Option<StorePath>> {
     let mut places = BTreeMap::new();
-    for (key, partition) in state.partitions() {
+    let touched = |dt| state.changed(dt) >= number;
+    for (key, partition) in state.partitions().iter().filter(|(k, _)| touched(k.dt)) {
         let mine = |f: &&FileState| f.number == number && f.attempt.as_ref() == Some(attempt);
         for file in partition.files.values().filter(mine) {
             let staged = data_file_path(state.dataset(), key, &file.spec.name);
@@ -134,7 +135,7 @@ fn staged_places(
             places.insert(staged, place);
         }
     }
-    for (dt, date) in state.dates() {
+    for (dt, date) in state.dates().iter().filter(|(dt, _)| touched(**dt)) {
         for rejects in date.rejects.iter().filter(|r| r.number == number) {
             let path = rejects_dir(state.dataset(), *dt).child(&rejects.spec.name);
             places.insert(path.clone(), Some(path));

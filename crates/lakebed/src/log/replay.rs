@@ -156,10 +156,7 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     }
     let mut label_known = None;
     if let Some(batch) = query.batch {
-        let labelled: Vec<_> = state
-            .visible_inputs(query.dt)
-            .filter(|(_, i)| i.spec.batch.as_ref() == Some(batch))
-            .collect();
+        let labelled: Vec<_> = state.visible_labelled(query.dt, batch).collect();
         label_known = labelled.first().map(|(_, i)| i.number);
         let same_content = labelled
             .iter()
@@ -172,8 +169,7 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
         }
     }
     let here: Vec<_> = state
-        .visible_inputs(query.dt)
-        .filter(|(_, i)| i.spec.content == *query.content)
+        .visible_with(query.dt, query.content)
         .filter(|(_, i)| !query.is_retry || i.spec.rows > 0)
         .collect();
     if let Some((_, input)) = here.first() {
@@ -189,24 +185,11 @@ pub fn answer(state: &DatasetState, query: &InputQuery<'_>) -> InputAnswer {
     if let Some(number) = retired_record(state, query).filter(|_| !query.restore) {
         return InputAnswer::Refused(Refusal::Retired { number });
     }
+    let mut dates = state.dates_with(query.content);
+    dates.remove(&query.dt);
     InputAnswer::New {
-        other_dates: other_dates(state, query),
+        other_dates: dates.into_iter().collect(),
     }
-}
-
-/// Other dates whose visible partitions hold the same bytes.
-fn other_dates(state: &DatasetState, query: &InputQuery<'_>) -> Vec<BusinessDate> {
-    state
-        .dates()
-        .keys()
-        .filter(|dt| **dt != query.dt)
-        .filter(|dt| {
-            state
-                .visible_inputs(**dt)
-                .any(|(_, i)| i.spec.content == *query.content)
-        })
-        .copied()
-        .collect()
 }
 
 /// The answer to bytes that were stored before, perhaps several times: one of them read in the same way
@@ -237,12 +220,7 @@ fn stored_before<'a>(
 
 fn retired_record(state: &DatasetState, query: &InputQuery<'_>) -> Option<u64> {
     state
-        .partitions()
-        .iter()
-        .filter(|(k, p)| {
-            k.dt == query.dt && matches!(p.state, PartitionState::Retired | PartitionState::Purged)
-        })
-        .flat_map(|(_, p)| &p.inputs)
-        .find(|i| i.spec.content == *query.content)
-        .map(|i| i.number)
+        .inputs_with(query.dt, query.content)
+        .find(|(_, p, _)| matches!(p.state, PartitionState::Retired | PartitionState::Purged))
+        .map(|(_, _, i)| i.number)
 }

@@ -1,15 +1,14 @@
 //! What a dataset holds after the records of its log. `fold` applies records, `check` asks whether a
-//! requirement holds.
+//! requirement holds, `load` gets it from the lake, `index` finds inputs in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Error, Result};
-use crate::log::read::read_after;
+use crate::error::Error;
+use crate::log::index::InputIndex;
 use crate::name::{AttemptId, CommitId, ContentHash, DatasetRef};
 use crate::spec::{
     DataFileSpec, InputSpec, LogPosition, PartitionKey, PartitionState, RejectsFileSpec,
 };
-use crate::store::Lake;
 use crate::time::{BusinessDate, Instant};
 
 /// A data file and where it came from.
@@ -106,6 +105,7 @@ pub struct DatasetState {
     pub(super) position: LogPosition,
     pub(super) last_at: Option<Instant>,
     pub(super) partitions: BTreeMap<PartitionKey, Partition>,
+    pub(super) inputs: InputIndex,
     pub(super) dates: BTreeMap<BusinessDate, DateState>,
     pub(super) commits: BTreeMap<CommitId, u64>,
     pub(super) attempts: BTreeMap<AttemptId, u64>,
@@ -122,28 +122,13 @@ impl DatasetState {
             position: LogPosition::START,
             last_at: None,
             partitions: BTreeMap::new(),
+            inputs: InputIndex::default(),
             dates: BTreeMap::new(),
             commits: BTreeMap::new(),
             attempts: BTreeMap::new(),
             abandoned: BTreeMap::new(),
             erased: BTreeSet::new(),
         }
-    }
-
-    /// Reads and folds the whole log.
-    pub async fn load(lake: &Lake, dataset: &DatasetRef) -> Result<Self> {
-        let mut state = Self::empty(dataset.clone());
-        state.catch_up(lake).await?;
-        Ok(state)
-    }
-
-    /// Folds what was committed since; answers how many records that were.
-    pub async fn catch_up(&mut self, lake: &Lake) -> Result<usize> {
-        let records = read_after(lake, &self.dataset, &self.position).await?;
-        for logged in &records {
-            self.apply(logged)?;
-        }
-        Ok(records.len())
     }
 
     /// The dataset.

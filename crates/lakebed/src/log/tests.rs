@@ -509,6 +509,68 @@ async fn broken_logs_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn a_hole_right_behind_a_position_is_found_without_listing() {
+    let f = fixture().await;
+    let mut state = DatasetState::empty(f.dataset.clone());
+    let day = key("2024-05-20", 1, 0);
+    let mut held = state.clone();
+    for content in ["a", "b", "c", "d"] {
+        assert!(matches!(
+            append(&f, &mut state, day, input(content, None)).await,
+            CommitOutcome::Committed(_)
+        ));
+        if state.position().number == 2 {
+            held = state.clone();
+        }
+    }
+    let path = log_record_path(&f.dataset, 3);
+    let third = f.lake.store().local_path(&path).unwrap();
+    let bytes = std::fs::read(&third).unwrap();
+    std::fs::remove_file(&third).unwrap();
+    let error = held.clone().catch_up(&f.lake).await.unwrap_err();
+    assert!(error.to_string().contains("LOG-1"), "{error}");
+    std::fs::write(&third, bytes).unwrap();
+    assert_eq!(held.catch_up(&f.lake).await.unwrap(), 2);
+    assert_eq!(held, state);
+}
+
+#[tokio::test]
+async fn a_long_log_is_read_in_order_whatever_reads_first() {
+    let f = fixture().await;
+    let mut state = DatasetState::empty(f.dataset.clone());
+    for n in 0..300 {
+        let day = key("2024-05-20", 1, 0);
+        assert!(matches!(
+            append(&f, &mut state, day, input(&n.to_string(), None)).await,
+            CommitOutcome::Committed(_)
+        ));
+    }
+    let numbers: Vec<u64> = read_after(&f.lake, &f.dataset, &LogPosition::START)
+        .await
+        .unwrap()
+        .iter()
+        .map(|r| r.record.number)
+        .collect();
+    assert_eq!(numbers, (1..=300).collect::<Vec<u64>>());
+    // From any position, without a listing: one, then eight, then many at once.
+    for from in [1, 100, 290, 298, 299, 300] {
+        let at = read_record(&f.lake, &f.dataset, from)
+            .await
+            .unwrap()
+            .unwrap();
+        let after = read_after(&f.lake, &f.dataset, &at.position())
+            .await
+            .unwrap();
+        let numbers: Vec<u64> = after.iter().map(|r| r.record.number).collect();
+        assert_eq!(numbers, (from + 1..=300).collect::<Vec<u64>>());
+    }
+    assert_eq!(
+        DatasetState::load(&f.lake, &f.dataset).await.unwrap(),
+        state
+    );
+}
+
+#[tokio::test]
 async fn many_writers_lose_nothing() {
     let f = fixture().await;
     let day = key("2024-05-20", 1, 0);

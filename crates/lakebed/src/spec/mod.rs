@@ -9,6 +9,7 @@
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
+mod checkpoint;
 mod columns;
 mod lake;
 mod partition;
@@ -16,6 +17,7 @@ mod record;
 mod reject;
 mod schema;
 
+pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
 pub use columns::{
     EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, MAX_FIELD_ID, SOURCE_COLUMN, SOURCE_FIELD_ID,
     arrow_schema, arrow_type,

@@ -4,6 +4,7 @@
 //! lake.json
 //! clean/<dataset>/dt=2026-11-30/schema_version=2/part-00000-<hash>.parquet, _SUCCESS
 //! _lake/log/<layer>/<dataset>/00000000000000000001.json
+//! _lake/checkpoint/<layer>/<dataset>/00000000000000000128-<hash>.parquet
 //! _lake/schema/<layer>/<dataset>/v2.json
 //! _lake/stage/<attempt>/<final path of the file>
 //! _lake/rejects/<layer>/<dataset>/dt=2026-11-30/rejects-<hash>.jsonl.zst
@@ -33,6 +34,8 @@ impl Layout {
     pub const REJECTS: &'static str = "_lake/rejects";
     /// All files of superseded partitions.
     pub const SUPERSEDED: &'static str = "_lake/superseded";
+    /// All checkpoints.
+    pub const CHECKPOINTS: &'static str = "_lake/checkpoint";
     /// All commit logs.
     pub const LOGS: &'static str = "_lake/log";
     /// All published schemas.
@@ -91,6 +94,30 @@ fn below_dataset(path: &StorePath, root: &str) -> Option<(DatasetRef, String)> {
     let rest = path.as_str().strip_prefix(root)?.strip_prefix('/')?;
     let (dataset, name) = rest.rsplit_once('/')?;
     Some((dataset.parse().ok()?, name.to_owned()))
+}
+
+/// The folder of a dataset's checkpoints.
+#[must_use]
+pub fn checkpoint_dir(dataset: &DatasetRef) -> StorePath {
+    StorePath::from_checked(format!("{}/{dataset}", Layout::CHECKPOINTS))
+}
+
+/// The checkpoint that ends at record `number`; `short_hash` is the beginning of its bytes' hash.
+#[must_use]
+pub fn checkpoint_path(dataset: &DatasetRef, number: u64, short_hash: &str) -> StorePath {
+    checkpoint_dir(dataset).child(&format!("{number:020}-{short_hash}.parquet"))
+}
+
+/// Number and hash in a checkpoint's file name; `None` for any other file.
+#[must_use]
+pub fn checkpoint_name(file_name: &str) -> Option<(u64, &str)> {
+    let (digits, hash) = file_name.strip_suffix(".parquet")?.split_once('-')?;
+    let named = digits.len() == 20
+        && digits.bytes().all(|b| b.is_ascii_digit())
+        && hash.len() == 16
+        && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let number = named.then(|| digits.parse().ok()).flatten()?;
+    Some((number, hash))
 }
 
 /// The folder of a dataset's published schemas.
@@ -218,6 +245,28 @@ mod tests {
                 !is_log_record(&path(bad)) && !is_published_schema(&path(bad)),
                 "{bad}"
             );
+        }
+    }
+
+    #[test]
+    fn checkpoint_names_are_no_record_names() {
+        let d: DatasetRef = "clean/a.b".parse().unwrap();
+        let path = checkpoint_path(&d, 128, "0123456789abcdef");
+        assert_eq!(
+            path.as_str(),
+            "_lake/checkpoint/clean/a.b/00000000000000000128-0123456789abcdef.parquet"
+        );
+        let name = path.file_name();
+        assert_eq!(checkpoint_name(&name), Some((128, "0123456789abcdef")));
+        assert_eq!(log_number(&name), None);
+        for bad in [
+            "128-0123456789abcdef.parquet",
+            "00000000000000000128.parquet",
+            "00000000000000000128-0123456789ABCDEF.parquet",
+            "00000000000000000128-0123456789abcdef.json",
+            "99999999999999999999-0123456789abcdef.parquet",
+        ] {
+            assert_eq!(checkpoint_name(bad), None, "{bad}");
         }
     }
 

@@ -302,7 +302,14 @@ impl Store for LocalStore {
         let failed = |e| Error::io("list the folder", folder.display(), e);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(Vec::new());
+            }
             Err(e) => return Err(failed(e)),
         };
         let mut paths = Vec::new();

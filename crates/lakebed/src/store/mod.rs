@@ -23,9 +23,10 @@ use crate::error::Result;
 
 pub use lake::Lake;
 pub use layout::{
-    Layout, SUCCESS_NAME, data_file_path, is_log_record, is_published_schema, lake_json_path,
-    log_dir, log_number, log_record_path, partition_dir, partition_of, rejects_dir, schema_dir,
-    schema_path, stage_dir, stage_root, success_path, superseded_dir, superseded_root,
+    Layout, SUCCESS_NAME, checkpoint_dir, checkpoint_name, checkpoint_path, data_file_path,
+    is_log_record, is_published_schema, lake_json_path, log_dir, log_number, log_record_path,
+    partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir, stage_root,
+    success_path, superseded_dir, superseded_root,
 };
 pub use local::LocalStore;
 pub use path::StorePath;
@@ -123,6 +124,14 @@ pub trait Store: Send + Sync + fmt::Debug {
 }
 
 impl dyn Store {
+    /// The names of the files and folders directly in the folder, sorted; an absent folder is empty.
+    pub async fn list_names(&self, folder: &StorePath) -> Result<Vec<String>> {
+        let entries = self.list_entries(folder).await?;
+        let mut names: Vec<String> = entries.iter().map(StorePath::file_name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// The object's bytes; an absent object is a `NotFound` error.
     pub async fn get(&self, path: &StorePath) -> Result<Bytes> {
         self.find(path).await?.ok_or_else(|| {

@@ -50,6 +50,7 @@ stamp!(
     staged_bytes_are_what_was_written,
     a_stage_file_is_new,
     listings_are_sorted_and_escaped,
+    names_are_those_directly_in_a_folder,
     folders_are_deleted_whole,
     unwritable_places_say_so,
 );
@@ -377,6 +378,19 @@ async fn listings_are_sorted_and_escaped<B: Backend>() {
             file.path
         );
     }
+}
+
+async fn names_are_those_directly_in_a_folder<B: Backend>() {
+    let store = B::new().open();
+    let folder = path("log");
+    assert!(store.list_names(&folder).await.unwrap().is_empty());
+    for name in ["log/b/2", "log/a-b/1", "log/b/1", "log/a/deep/3", "log/c"] {
+        let put = store.put_once(&path(name), b"x").await.unwrap();
+        assert_eq!(put, PutOutcome::Created);
+    }
+    let names = store.list_names(&folder).await.unwrap();
+    assert_eq!(names, ["a", "a-b", "b", "c"]);
+    assert!(store.list_names(&path("log/c")).await.unwrap().is_empty());
 }
 
 async fn folders_are_deleted_whole<B: Backend>() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::govern::audit::{Finding, Repair, Severity};
+use crate::govern::audit::{Finding, Repair, Severity, checkpoint};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::registry::list_published;
@@ -28,6 +28,8 @@ pub(super) struct DatasetView {
 /// Everything an audit compares.
 pub(super) struct View {
     pub(super) datasets: BTreeMap<DatasetRef, DatasetView>,
+    /// Checkpoints that do not hold what the records say.
+    checkpoints: Vec<Finding>,
     pub(super) attempts: BTreeMap<AttemptId, Vec<ListedFile>>,
     pub(super) temporary: Vec<ListedFile>,
     pub(super) rejects: BTreeMap<StorePath, u64>,
@@ -55,8 +57,12 @@ fn judged(error: Error) -> Result<Error> {
 }
 
 impl DatasetView {
-    async fn collect(lake: &Lake, dataset: &DatasetRef) -> Result<Self> {
-        let (state, error) = match DatasetState::load(lake, dataset).await {
+    async fn collect(
+        lake: &Lake,
+        dataset: &DatasetRef,
+        checkpoints: &mut Vec<Finding>,
+    ) -> Result<Self> {
+        let (state, error) = match checkpoint::fold(lake, dataset, checkpoints).await {
             Ok(state) => (Some(state), None),
             Err(error) => (None, Some(judged(error)?)),
         };
@@ -90,8 +96,9 @@ impl View {
         let rejects = sizes(lake, &StorePath::new(Layout::REJECTS)?).await?;
         let superseded = sizes(lake, &superseded_root()).await?;
         let mut datasets = BTreeMap::new();
+        let mut checkpoints = Vec::new();
         for dataset in list_datasets(lake).await? {
-            let view = DatasetView::collect(lake, &dataset).await?;
+            let view = DatasetView::collect(lake, &dataset, &mut checkpoints).await?;
             datasets.insert(dataset, view);
         }
         let mut strangers = Vec::new();
@@ -108,6 +115,7 @@ impl View {
 
         Ok(Self {
             datasets,
+            checkpoints,
             attempts,
             temporary,
             rejects,
@@ -128,33 +136,33 @@ impl View {
         Ok(false)
     }
 
-    /// A finding for every log that does not fold.
-    pub(super) fn broken_logs(&self) -> Vec<Finding> {
-        self.datasets
-            .iter()
-            .filter_map(|(dataset, view)| {
-                let error = view.error.as_ref()?;
-                let invariant = ["LOG-1", "LOG-2", "LOG-3", "LOG-4"]
-                    .into_iter()
-                    .find(|id| error.context().iter().any(|(_, v)| v == id))
-                    .unwrap_or("LOG-3");
-                Some(Finding {
-                    invariant,
-                    severity: Severity::Error,
-                    dataset: Some(dataset.clone()),
-                    subject: format!("log of {dataset}"),
-                    message: error.to_string(),
-                    repair: Repair::Manual {
-                        advice: error
-                            .hints()
-                            .first()
-                            .cloned()
-                            .unwrap_or_else(|| "restore the log from a backup".into()),
-                    },
-                })
-            })
-            .collect()
+    /// A finding for every log that does not fold, and those of checkpoints.
+    pub(super) fn log_findings(&self) -> Vec<Finding> {
+        let broken = self.datasets.iter().filter_map(broken_log);
+        broken.chain(self.checkpoints.iter().cloned()).collect()
     }
+}
+
+fn broken_log((dataset, view): (&DatasetRef, &DatasetView)) -> Option<Finding> {
+    let error = view.error.as_ref()?;
+    let invariant = ["LOG-1", "LOG-2", "LOG-3", "LOG-4"]
+        .into_iter()
+        .find(|id| error.context().iter().any(|(_, v)| v == id))
+        .unwrap_or("LOG-3");
+    Some(Finding {
+        invariant,
+        severity: Severity::Error,
+        dataset: Some(dataset.clone()),
+        subject: format!("log of {dataset}"),
+        message: error.to_string(),
+        repair: Repair::Manual {
+            advice: error
+                .hints()
+                .first()
+                .cloned()
+                .unwrap_or_else(|| "restore the log from a backup".into()),
+        },
+    })
 }
 
 /// The sizes of all files below a folder.

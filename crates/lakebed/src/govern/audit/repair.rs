@@ -65,7 +65,8 @@ async fn repair_dataset(
     by: &By,
     out: &mut RepairReport,
 ) -> Result<()> {
-    let mut state = DatasetState::load(lake, dataset).await?;
+    // From the records alone: a repair believes no checkpoint.
+    let mut state = DatasetState::fold_records(lake, dataset).await?;
     let moved = restore_places(lake, &mut state).await?;
     if moved > 0 {
         out.done.push(format!(
@@ -85,6 +86,10 @@ async fn repair_dataset(
                 lake.store().delete_folder(&stage_dir(attempt)).await?;
                 out.done
                     .push(format!("{dataset}: deleted staged files of {attempt}"));
+            }
+            Repair::DeleteCheckpoint { path } => {
+                lake.store().delete(path).await?;
+                out.done.push(format!("deleted {path}"));
             }
             // Moves are finished above, the others follow below.
             Repair::FinishMoves
@@ -137,6 +142,7 @@ async fn repair_success(
             | Repair::FinishMoves
             | Repair::Abandon { .. }
             | Repair::DeleteStage { .. }
+            | Repair::DeleteCheckpoint { .. }
             | Repair::DeleteTemporary { .. }
             | Repair::SyncCatalog => {}
         }

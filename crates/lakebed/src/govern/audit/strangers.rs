@@ -11,8 +11,8 @@ use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
 use crate::log::DatasetState;
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::store::{
-    Lake, Layout, StorePath, is_log_record, is_published_schema, lake_json_path, rejects_dir,
-    stage_root,
+    Lake, Layout, StorePath, checkpoint_name, is_log_record, is_published_schema, lake_json_path,
+    rejects_dir, stage_root,
 };
 
 /// What a file system itself keeps in the root of a disk.
@@ -37,6 +37,7 @@ pub(super) async fn check(lake: &Lake, view: &View, report: &mut AuditReport) ->
         Layout::REJECTS,
         Layout::STAGE,
         Layout::SUPERSEDED,
+        Layout::CHECKPOINTS,
     ];
     for entry in lake.store().list_entries(&internal).await? {
         if !folders.contains(&entry.as_str()) {
@@ -51,6 +52,15 @@ pub(super) async fn check(lake: &Lake, view: &View, report: &mut AuditReport) ->
     for file in lake.store().list(&StorePath::new(Layout::SCHEMAS)?).await? {
         if !is_published_schema(&file.path) {
             found.push((file.path, "lies among published schemas and is none"));
+        }
+    }
+    for file in lake
+        .store()
+        .list(&StorePath::new(Layout::CHECKPOINTS)?)
+        .await?
+    {
+        if checkpoint_name(&file.path.file_name()).is_none() {
+            found.push((file.path, "lies among checkpoints and is none"));
         }
     }
     for path in unknown_rejects(lake, view).await? {
