@@ -155,14 +155,12 @@ fn lambdas_within_lambdas_have_names_of_their_own() {
         let text = view(engine, &[v1, v2], &[1, 2], "/l", None)
             .unwrap()
             .statement;
-        let line = text
-            .lines()
+        text.lines()
             .nth(4)
             .unwrap()
             .trim()
             .trim_end_matches(',')
-            .to_owned();
-        line
+            .to_owned()
     };
     assert_eq!(
         first(Engine::Spark),
