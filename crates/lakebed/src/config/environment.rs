@@ -15,7 +15,7 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 10] = [
+pub const OTHER_VARIABLES: [(&str, &str); 11] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
@@ -27,6 +27,10 @@ pub const OTHER_VARIABLES: [(&str, &str); 10] = [
     (
         "LAKEBED_TEST_FOLDER",
         "tests: the folder that a child process works in",
+    ),
+    (
+        "LAKEBED_CHECKPOINT_EVERY",
+        "tests: after how many records a debug build writes a checkpoint",
     ),
     (
         "LAKEBED_SIMULATION_SEED",

@@ -567,7 +567,7 @@ async fn wrong_checkpoints_are_passed_over() {
         (
             "newer program",
             CheckpointHead {
-                record_format: 2,
+                record_format: RECORD_FORMAT + 1,
                 ..head.clone()
             },
         ),
