@@ -106,7 +106,10 @@ async fn a_correction_takes_the_place_of_a_date_and_is_taken_back() {
     let c = f.file("c.jsonl", &lines(100..103));
     put(&f, &f.request(&[a])).await;
     put(&f, &f.request(&[b])).await;
-    let done = f.ingest(&correcting(&f, &[c.clone()])).await.unwrap();
+    let done = f
+        .ingest(&correcting(&f, std::slice::from_ref(&c)))
+        .await
+        .unwrap();
     let replaced = done.replaced.unwrap();
     assert_eq!((done.revision, done.rows), (1, 3));
     assert_eq!(
@@ -150,7 +153,7 @@ async fn the_same_correction_twice_is_one() {
         .await
         .unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::PreconditionFailed);
-    put(&f, &f.request(&[a.clone()])).await;
+    put(&f, &f.request(std::slice::from_ref(&a))).await;
     // What stands there already needs no correction.
     let same = f
         .ingest(&correcting(&f, std::slice::from_ref(&a)))
@@ -158,7 +161,7 @@ async fn the_same_correction_twice_is_one() {
         .unwrap();
     assert_eq!(same.outcome, IngestOutcome::AlreadyThere);
     let b = f.file("b.jsonl", &lines(0..9));
-    put(&f, &correcting(&f, &[b.clone()])).await;
+    put(&f, &correcting(&f, std::slice::from_ref(&b))).await;
     let number = f.state().await.position().number;
     let same = f
         .ingest(&correcting(&f, std::slice::from_ref(&b)))
@@ -167,7 +170,7 @@ async fn the_same_correction_twice_is_one() {
     assert_eq!(same.outcome, IngestOutcome::AlreadyThere);
     assert_eq!(f.state().await.position().number, number);
     // A part of what stands there is another content of the date.
-    put(&f, &f.request(&[a.clone()])).await;
+    put(&f, &f.request(std::slice::from_ref(&a))).await;
     let part = f.ingest(&correcting(&f, &[b])).await.unwrap();
     assert_eq!((part.outcome, part.revision), (IngestOutcome::Committed, 2));
     // Known to a superseded revision alone: new.
