@@ -78,7 +78,7 @@ pub async fn read_record(
     }))
 }
 
-fn parse_record(path: &StorePath, bytes: &[u8]) -> Result<Record> {
+pub(super) fn parse_record(path: &StorePath, bytes: &[u8]) -> Result<Record> {
     if let Ok(record) = serde_json::from_slice::<Record>(bytes)
         && record.min_reader <= RECORD_FORMAT
     {

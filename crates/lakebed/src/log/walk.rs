@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use tokio::task::JoinSet;
 
 use crate::error::{Error, Result};
-use crate::log::read::{LoggedRecord, list_numbers, read_record};
+use crate::log::read::{LoggedRecord, list_numbers, parse_record, read_record};
 use crate::name::{ContentHash, DatasetRef};
 use crate::spec::LogPosition;
 use crate::store::{Lake, log_record_path};
@@ -173,6 +173,8 @@ pub async fn check_position(
     if Some(&ContentHash::of(&bytes)) == position.hash.as_ref() {
         return Ok(());
     }
+    // A record that a newer program wrote, or that is none at all, says so itself.
+    parse_record(&path, &bytes)?;
     Err(Error::corrupt(format!(
         "record {} of `{dataset}` is not the one that was applied",
         position.number
