@@ -7,7 +7,7 @@
 //! Each query gets its own tables, made from what the catalog says at that moment; functions,
 //! configuration and memory are the engine's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,10 +16,6 @@ use std::time::Instant;
 
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use async_trait::async_trait;
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-    MemorySchemaProvider, SchemaProvider, TableProvider,
-};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
@@ -29,26 +25,25 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use lakebed::catalog::{Catalog, partition_id, visible_files};
-use lakebed::log::{AsOf, DatasetState};
-use lakebed::name::{DatasetRef, Layer};
-use lakebed::spec::{PublishedSchema, SchemaSpec};
+use lakebed::Result;
+use lakebed::catalog::{Catalog, partition_id};
+use lakebed::config::SourceConfig;
+use lakebed::name::DatasetRef;
 use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
-use lakebed::{Error, Result};
 
 use crate::by_file::AggregateByFile;
 use crate::comparisons::Comparisons;
-use crate::error::{convert, nearest, quoted};
+use crate::error::convert;
+use crate::history::{ObjectKey, history_plan};
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
 use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
-use crate::scan::{LakeTable, ScanNote, ScanTrace, TableInput};
+use crate::scan::{ScanNote, ScanTrace};
 use crate::statement::{
-    DEFAULT_CATALOG, DEFAULT_SCHEMA, NamedTable, ReadStatement, SYSTEM_SCHEMA, read_statement,
-    sql_name,
+    DEFAULT_CATALOG, DEFAULT_SCHEMA, DatasetTable, NamedTable, ReadStatement, read_statement,
 };
-use crate::system::SystemTable;
+use crate::tables::TableMaker;
 use crate::today::Today;
 
 /// Brings the catalog up to date with the logs before a query is planned.
@@ -68,6 +63,8 @@ pub struct QueryOptions {
     pub workers: Option<NonZeroUsize>,
     /// Called before each query; absent = the catalog is taken as it stands.
     pub freshen: Option<Arc<dyn Freshen>>,
+    /// What the project declares of its sources: the keys of datasets.
+    pub sources: Vec<SourceConfig>,
     /// The day under which reads of partitions are counted; absent = they are not.
     pub access_day: Option<BusinessDate>,
 }
@@ -165,19 +162,30 @@ impl QueryEngine {
             .with_allow_statements(false)
             .verify_plan(&plan)
             .map_err(|e| convert(&e))?;
-        let (planned, explained) = match &plan {
+        self.run(began, &state, &trace, &plan).await
+    }
+
+    /// Plans what it takes to answer, and begins to run it.
+    async fn run(
+        &self,
+        began: Instant,
+        state: &SessionState,
+        trace: &ScanTrace,
+        plan: &LogicalPlan,
+    ) -> Result<QueryResult> {
+        let (planned, explained) = match plan {
             LogicalPlan::Explain(e) => (&*e.plan, true),
             LogicalPlan::Analyze(a) => (&*a.input, true),
             other => (other, false),
         };
         trace.count_all.store(explained, Ordering::Relaxed);
-        let query = plan_query(&state, &trace, planned).await?;
+        let query = plan_query(state, trace, planned).await?;
         let runnable = match explained {
-            true => plan_query(&state, &trace, &plan).await?.plan,
+            true => plan_query(state, trace, plan).await?.plan,
             false => query.plan,
         };
-        let meter = QueryMeter::planned(began, &trace);
-        let warnings = match &plan {
+        let meter = QueryMeter::planned(began, trace);
+        let warnings = match plan {
             LogicalPlan::Explain(_) => Vec::new(),
             _ => self.record_access(&query.notes).await,
         };
@@ -188,6 +196,21 @@ impl QueryEngine {
             true => result.with_files_shown(),
             false => result,
         })
+    }
+
+    /// All rows of one object that readers see, the oldest first.
+    pub async fn history(&self, object: &ObjectKey) -> Result<QueryResult> {
+        let began = Instant::now();
+        let of = NamedTable::Dataset(DatasetTable::new(object.dataset.clone()));
+        self.freshen(&BTreeSet::from([of])).await?;
+        let trace = Arc::new(ScanTrace::default());
+        let (table, key) = self.maker(&trace).history(&object.dataset).await?;
+        let plan = history_plan(table, &key, object)?;
+        let result = self.run(began, &self.state, &trace, &plan).await?;
+        match object.changes_only {
+            true => result.with_changes_only(),
+            false => Ok(result),
+        }
     }
 
     /// The plan of the query, with how many files are considered and read.
@@ -201,9 +224,12 @@ impl QueryEngine {
         };
         for table in tables {
             match table {
-                NamedTable::Dataset(d)
-                | NamedTable::DottedDataset(d)
-                | NamedTable::Past(d, _, _) => hook.freshen(d).await?,
+                NamedTable::Dataset(table) => {
+                    hook.freshen(&table.dataset).await?;
+                    if let Some(of) = table.latest_of() {
+                        hook.freshen(&of).await?;
+                    }
+                }
                 NamedTable::System(_) | NamedTable::Information => hook.freshen_all().await?,
                 NamedTable::Unknown(_) => {}
             }
@@ -217,42 +243,21 @@ impl QueryEngine {
         statement: &ReadStatement,
         trace: &Arc<ScanTrace>,
     ) -> Result<SessionState> {
-        let mut tables = TableSet::new()?;
-        let mut names: BTreeSet<NamedTable> = statement.tables.clone();
-        if names.contains(&NamedTable::Information) {
-            names.extend(SystemTable::ALL.map(NamedTable::System));
-            let all = self.catalog.list_schemas(None).await?;
-            names.extend(all.into_iter().map(|s| NamedTable::Dataset(s.dataset)));
-        }
-        for name in &names {
-            match name {
-                NamedTable::Dataset(d) => {
-                    let table = self.dataset_table(d, statement.names_origin, trace).await?;
-                    tables.add(DEFAULT_CATALOG, d.layer.as_str(), d.dataset.as_str(), table)?;
-                }
-                NamedTable::DottedDataset(d) => {
-                    let table = self.dataset_table(d, statement.names_origin, trace).await?;
-                    if let Some((schema, part)) = d.dataset.as_str().split_once('.') {
-                        tables.add(d.layer.as_str(), schema, part, table)?;
-                    }
-                }
-                NamedTable::Past(d, as_of, name) => {
-                    let table = self.past_table(d, *as_of, statement.names_origin, trace);
-                    tables.add(DEFAULT_CATALOG, d.layer.as_str(), name, table.await?)?;
-                }
-                NamedTable::System(t) => {
-                    let table = Arc::new(t.load(&*self.catalog).await?);
-                    tables.add(DEFAULT_CATALOG, SYSTEM_SCHEMA, t.as_str(), table)?;
-                }
-                NamedTable::Information => {}
-                NamedTable::Unknown(name) => return Err(self.unknown_table(name).await),
-            }
-        }
+        let tables = self.maker(trace).make(statement).await?;
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone())
-            .with_catalog_list(tables.list)
+            .with_catalog_list(tables)
             .build();
         self.set_time(&mut state)?;
         Ok(state)
+    }
+
+    fn maker<'a>(&'a self, trace: &'a Arc<ScanTrace>) -> TableMaker<'a> {
+        TableMaker {
+            lake: &self.lake,
+            catalog: &self.catalog,
+            sources: &self.options.sources,
+            trace,
+        }
     }
 
     /// What `now()` and `current_date` say in this query.
@@ -269,117 +274,6 @@ impl QueryEngine {
             timestamp_us_to_datetime(now.micros()).map(|at| at.and_utc());
         props.config_options = Some(config);
         Ok(())
-    }
-
-    async fn dataset_table(
-        &self,
-        dataset: &DatasetRef,
-        with_origin: bool,
-        trace: &Arc<ScanTrace>,
-    ) -> Result<Arc<dyn TableProvider>> {
-        let published = self.published_versions(dataset).await?;
-        let versions = published.into_iter().map(|p| (p.schema.version, p.schema));
-        Ok(Arc::new(LakeTable::new(TableInput {
-            lake: self.lake.clone(),
-            catalog: Arc::clone(&self.catalog),
-            dataset: dataset.clone(),
-            versions: versions.collect(),
-            past: None,
-            with_origin,
-            trace: Arc::clone(trace),
-        })))
-    }
-
-    /// The dataset as it was: with the columns that were published by then.
-    async fn past_table(
-        &self,
-        dataset: &DatasetRef,
-        as_of: AsOf,
-        with_origin: bool,
-        trace: &Arc<ScanTrace>,
-    ) -> Result<Arc<dyn TableProvider>> {
-        let published = self.published_versions(dataset).await?;
-        let state = DatasetState::load_as_of(&self.lake, dataset, as_of).await?;
-        let used: BTreeSet<u32> = state
-            .partitions()
-            .keys()
-            .map(|k| k.schema_version)
-            .collect();
-        let until = match as_of {
-            AsOf::Instant(instant) => Some(instant),
-            AsOf::Record(_) => state.last_at(),
-        };
-        let was_there = |p: &PublishedSchema| {
-            used.contains(&p.schema.version) || until.is_some_and(|t| p.published_at <= t)
-        };
-        let mut versions: BTreeMap<u32, SchemaSpec> = BTreeMap::new();
-        for (i, version) in published.iter().enumerate() {
-            // Before everything there is the first version: a table needs columns.
-            if i == 0 || was_there(version) {
-                versions.insert(version.schema.version, version.schema.clone());
-            }
-        }
-        Ok(Arc::new(LakeTable::new(TableInput {
-            lake: self.lake.clone(),
-            catalog: Arc::clone(&self.catalog),
-            dataset: dataset.clone(),
-            versions,
-            past: Some(Arc::new(visible_files(&state))),
-            with_origin,
-            trace: Arc::clone(trace),
-        })))
-    }
-
-    /// Every published version of a dataset, in order; none is an unknown table.
-    async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
-        let rows = self.catalog.list_schemas(Some(dataset)).await?;
-        if rows.is_empty() {
-            return Err(self.unknown_table(&sql_name(dataset)).await);
-        }
-        rows.iter()
-            .map(|row| {
-                serde_json::from_str(&row.schema).map_err(|e| {
-                    Error::corrupt(format!("read a schema version from the catalog: {e}"))
-                        .with("dataset", dataset)
-                        .with("schema_version", row.version)
-                        .hint("`lakebed catalog rebuild` makes the catalog anew from the lake")
-                })
-            })
-            .collect()
-    }
-
-    async fn unknown_table(&self, name: &str) -> Error {
-        let error = Error::not_found(format!("there is no table `{name}`"));
-        let Ok(rows) = self.catalog.list_schemas(None).await else {
-            return error;
-        };
-        let mut known: Vec<String> = rows.iter().map(|r| sql_name(&r.dataset)).collect();
-        known.dedup();
-        let datasets = known.clone();
-        known.extend(SystemTable::ALL.map(|t| format!("{SYSTEM_SCHEMA}.{}", t.as_str())));
-        let tail = |n: &str| n.split_once('.').map_or(n, |(_, t)| t).to_owned();
-        let mut near = nearest(name, known.iter().map(String::as_str));
-        if near.is_empty() {
-            // The layer may be the wrong part of the name.
-            let wanted = tail(name);
-            near = known
-                .iter()
-                .map(String::as_str)
-                .filter(|k| tail(k) == wanted || k.ends_with(&format!(".{name}")))
-                .take(3)
-                .collect();
-        }
-        let error = match near.is_empty() {
-            true => error,
-            false => error.hint(format!("did you mean {}?", quoted(&near))),
-        };
-        match datasets.as_slice() {
-            [] => error.hint(
-                "no dataset has a published schema yet: `lakebed schema publish` makes the first",
-            ),
-            few if few.len() <= 20 => error.hint(format!("tables are {}", quoted(few))),
-            _ => error.hint("`SHOW TABLES` lists them all"),
-        }
     }
 
     /// Counts the reads of this query; a failure is a warning, since it changes no answer.
@@ -431,54 +325,4 @@ async fn plan_query(
         notes,
         stats,
     })
-}
-
-/// The tables of one query, by catalog and schema.
-struct TableSet {
-    list: Arc<MemoryCatalogProviderList>,
-}
-
-impl TableSet {
-    fn new() -> Result<Self> {
-        let set = Self {
-            list: Arc::new(MemoryCatalogProviderList::new()),
-        };
-        for layer in Layer::ALL {
-            set.schema(DEFAULT_CATALOG, layer.as_str())?;
-        }
-        Ok(set)
-    }
-
-    fn schema(&self, catalog: &str, schema: &str) -> Result<Arc<dyn SchemaProvider>> {
-        let catalog = match self.list.catalog(catalog) {
-            Some(known) => known,
-            None => {
-                let new: Arc<dyn CatalogProvider> = Arc::new(MemoryCatalogProvider::new());
-                self.list
-                    .register_catalog(catalog.to_owned(), Arc::clone(&new));
-                new
-            }
-        };
-        if let Some(known) = catalog.schema(schema) {
-            return Ok(known);
-        }
-        let new: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
-        catalog
-            .register_schema(schema, Arc::clone(&new))
-            .map_err(|e| convert(&e))?;
-        Ok(new)
-    }
-
-    fn add(
-        &mut self,
-        catalog: &str,
-        schema: &str,
-        name: &str,
-        table: Arc<dyn TableProvider>,
-    ) -> Result<()> {
-        self.schema(catalog, schema)?
-            .register_table(name.to_owned(), table)
-            .map_err(|e| convert(&e))?;
-        Ok(())
-    }
 }

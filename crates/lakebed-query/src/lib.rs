@@ -14,7 +14,10 @@
 //! | `nested_text` | nested values cast to texts are JSON |
 //! | `today` | the business date of now |
 //! | `by_file` | aggregates over columns that the catalog knows are computed from it |
-//! | `engine` | freshens the catalog, makes the tables, plans |
+//! | `engine` | freshens the catalog, plans |
+//! | `tables` | makes what a query names |
+//! | `latest` | the newest row of each key |
+//! | `history` | all rows of one key |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
 //! | `result`, `output` | batches out: text table, JSON, CSV, Parquet |
@@ -30,6 +33,8 @@ mod comparisons;
 mod engine;
 mod error;
 mod hints;
+mod history;
+mod latest;
 mod literals;
 mod nested_text;
 mod output;
@@ -38,8 +43,10 @@ mod result;
 mod scan;
 mod statement;
 mod system;
+mod tables;
 mod today;
 
 pub use engine::{Freshen, QueryEngine, QueryOptions};
+pub use history::ObjectKey;
 pub use output::{write_csv, write_json, write_parquet, write_table};
 pub use result::{QueryMeter, QueryResult, QueryStats, TableFiles};

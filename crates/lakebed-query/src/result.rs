@@ -1,14 +1,15 @@
 //! The answer to a query: a schema, batches as they are made, what was planned and how long it took.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
@@ -16,6 +17,7 @@ use lakebed::store::Lake;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, is_unnamed_damage, quoted};
+use crate::history::Changes;
 use crate::scan::{LakeSource, ReadLog, ScanNote, ScanTrace};
 use crate::statement::sql_name;
 
@@ -143,11 +145,19 @@ fn collect_files(
     }
 }
 
+/// The schema without what the engine notes at its columns for itself.
+fn without_metadata(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter();
+    let plain = fields.map(|f| f.as_ref().clone().with_metadata(HashMap::new()));
+    Arc::new(Schema::new(plain.collect::<Vec<_>>()))
+}
+
 /// The answer to a query.
 pub struct QueryResult {
     schema: SchemaRef,
     stream: SendableRecordBatchStream,
     first: Option<RecordBatch>,
+    changes: Option<Changes>,
     stats: QueryStats,
     warnings: Vec<String>,
     meter: QueryMeter,
@@ -172,9 +182,10 @@ impl QueryResult {
         lake: Lake,
     ) -> Self {
         Self {
-            schema: stream.schema(),
+            schema: without_metadata(&stream.schema()),
             stream,
             first: None,
+            changes: None,
             stats,
             warnings: Vec::new(),
             meter,
@@ -184,6 +195,12 @@ impl QueryResult {
 
     pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
+    }
+
+    /// Leaves out rows that say what the row before them said.
+    pub(crate) fn with_changes_only(mut self) -> Result<Self> {
+        self.changes = Some(Changes::new(&self.schema).map_err(|e| convert(&e))?);
+        Ok(self)
     }
 
     /// Puts a row for each table before the plan: files considered and read.
@@ -236,7 +253,7 @@ impl QueryResult {
         }
         match self.stream.next().await {
             None => Ok(None),
-            Some(Ok(batch)) => Ok(Some(batch)),
+            Some(Ok(batch)) => self.shown(&batch).map(Some).map_err(|e| convert(&e)),
             Some(Err(e)) => {
                 let error = convert(&e);
                 Err(if is_unnamed_damage(&e) {
@@ -245,6 +262,17 @@ impl QueryResult {
                     error
                 })
             }
+        }
+    }
+
+    /// The batch as it is shown.
+    fn shown(&mut self, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let (schema, columns) = (Arc::clone(&self.schema), batch.columns().to_vec());
+        let plain = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        match &mut self.changes {
+            Some(changes) => changes.filter(&plain),
+            None => Ok(plain),
         }
     }
 

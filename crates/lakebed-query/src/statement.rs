@@ -14,7 +14,9 @@ use lakebed::{Error, Result};
 
 use crate::clauses::check_clauses;
 use crate::error::convert;
+use crate::latest::latest_of;
 use crate::past::{rewrite, split_name};
+use crate::scan::ORIGIN_COLUMNS;
 use crate::system::SystemTable;
 
 /// Catalog that bare and two-part names lie in.
@@ -24,15 +26,45 @@ pub(crate) const DEFAULT_SCHEMA: Layer = Layer::Clean;
 /// Schema of the system tables.
 pub(crate) const SYSTEM_SCHEMA: &str = "lake";
 
+/// A table that is made from a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DatasetTable {
+    /// The dataset that the name spells.
+    pub(crate) dataset: DatasetRef,
+    /// The point in time it is wanted of; absent = now.
+    pub(crate) as_of: Option<AsOf>,
+    /// Catalog, schema and table under which the statement looks for it.
+    pub(crate) place: [String; 3],
+}
+
+impl DatasetTable {
+    /// A dataset of now, written in two parts.
+    pub(crate) fn new(dataset: DatasetRef) -> Self {
+        let table = dataset.dataset.to_string();
+        Self::at(dataset, None, table)
+    }
+
+    /// A name in the schema of its layer; the table's name may hold a dot.
+    fn at(dataset: DatasetRef, as_of: Option<AsOf>, table: String) -> Self {
+        let layer = dataset.layer.to_string();
+        Self {
+            dataset,
+            as_of,
+            place: [DEFAULT_CATALOG.to_owned(), layer, table],
+        }
+    }
+
+    /// The dataset whose newest rows this would be; `None` where the name is not of that form.
+    pub(crate) fn latest_of(&self) -> Option<DatasetRef> {
+        latest_of(&self.dataset)
+    }
+}
+
 /// What a name in a query stands for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NamedTable {
-    /// A dataset, written in two parts; the table's name may hold a dot.
-    Dataset(DatasetRef),
-    /// A dataset of a source with several, written in three parts.
-    DottedDataset(DatasetRef),
-    /// A dataset as it was; the table's name as the rewritten statement has it.
-    Past(DatasetRef, AsOf, String),
+    /// A dataset, or the newest rows of one.
+    Dataset(DatasetTable),
     /// A system table.
     System(SystemTable),
     /// A table of `information_schema`: it lists every table.
@@ -48,7 +80,7 @@ pub(crate) struct ReadStatement {
     pub(crate) statement: Statement,
     /// The tables it names.
     pub(crate) tables: BTreeSet<NamedTable>,
-    /// Whether it names a column `_commit` or `_file`.
+    /// Whether it names a column `_commit`, `_file` or `_row`.
     pub(crate) names_origin: bool,
 }
 
@@ -128,12 +160,13 @@ fn statement_error(text: &str, error: &Error) -> Error {
     copy
 }
 
-/// Whether a word of the text is `_commit` or `_file`.
+/// Whether a word of the text is `_commit`, `_file` or `_row`.
 fn names_origin(text: &str) -> bool {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
     tokens.unwrap_or_default().iter().any(|token| {
-        matches!(token, Token::Word(w)
-            if w.value.eq_ignore_ascii_case("_commit") || w.value.eq_ignore_ascii_case("_file"))
+        matches!(token, Token::Word(w) if ORIGIN_COLUMNS
+            .iter()
+            .any(|name| w.value.eq_ignore_ascii_case(name)))
     })
 }
 
@@ -142,6 +175,10 @@ fn dataset(layer: Layer, name: &str) -> Option<DatasetRef> {
         layer,
         dataset: name.parse().ok()?,
     })
+}
+
+fn named_dataset(dataset: DatasetRef) -> NamedTable {
+    NamedTable::Dataset(DatasetTable::new(dataset))
 }
 
 fn in_schema(schema: &str, table: &str) -> Option<NamedTable> {
@@ -153,15 +190,15 @@ fn in_schema(schema: &str, table: &str) -> Option<NamedTable> {
     }
     let layer = schema.parse().ok()?;
     if let Some((name, as_of)) = split_name(table) {
-        let dataset = dataset(layer, name)?;
-        return Some(NamedTable::Past(dataset, as_of, table.to_owned()));
+        let table = DatasetTable::at(dataset(layer, name)?, Some(as_of), table.to_owned());
+        return Some(NamedTable::Dataset(table));
     }
-    dataset(layer, table).map(NamedTable::Dataset)
+    dataset(layer, table).map(named_dataset)
 }
 
 fn named_table(reference: &TableReference) -> NamedTable {
     let found = match reference {
-        TableReference::Bare { table } => dataset(DEFAULT_SCHEMA, table).map(NamedTable::Dataset),
+        TableReference::Bare { table } => dataset(DEFAULT_SCHEMA, table).map(named_dataset),
         TableReference::Partial { schema, table } => in_schema(schema, table),
         TableReference::Full {
             catalog,
@@ -176,7 +213,13 @@ fn named_table(reference: &TableReference) -> NamedTable {
             .parse()
             .ok()
             .and_then(|layer| dataset(layer, &format!("{schema}.{table}")))
-            .map(NamedTable::DottedDataset),
+            .map(|dataset| {
+                NamedTable::Dataset(DatasetTable {
+                    dataset,
+                    as_of: None,
+                    place: [catalog, schema, table].map(ToString::to_string),
+                })
+            }),
     };
     found.unwrap_or_else(|| NamedTable::Unknown(reference.to_string()))
 }
@@ -229,17 +272,22 @@ mod tests {
         };
         let w = || "clean/w".parse::<DatasetRef>().unwrap();
         let wc = || "clean/w.c".parse::<DatasetRef>().unwrap();
-        assert_eq!(named("SELECT * FROM clean.w"), NamedTable::Dataset(w()));
-        assert_eq!(named("SELECT * FROM W"), NamedTable::Dataset(w()));
-        assert_eq!(
-            named("SELECT * FROM lakebed.clean.w"),
-            NamedTable::Dataset(w())
-        );
-        assert_eq!(
-            named("SELECT * FROM clean.\"w.c\""),
-            NamedTable::Dataset(wc())
-        );
-        assert_eq!(named("DESCRIBE clean.w.c"), NamedTable::DottedDataset(wc()));
+        assert_eq!(named("SELECT * FROM clean.w"), named_dataset(w()));
+        assert_eq!(named("SELECT * FROM W"), named_dataset(w()));
+        assert_eq!(named("SELECT * FROM lakebed.clean.w"), named_dataset(w()));
+        assert_eq!(named("SELECT * FROM clean.\"w.c\""), named_dataset(wc()));
+        let NamedTable::Dataset(dotted) = named("DESCRIBE clean.w.c") else {
+            panic!()
+        };
+        assert_eq!((&dotted.dataset, dotted.as_of), (&wc(), None));
+        assert_eq!(dotted.place, ["clean", "w", "c"]);
+        let NamedTable::Dataset(latest) = named("SELECT * FROM as_of('clean.w.c__latest', 7)")
+        else {
+            panic!()
+        };
+        assert_eq!(latest.latest_of(), Some(wc()));
+        assert_eq!(latest.as_of, Some(AsOf::Record(7)));
+        assert_eq!(latest.place, ["lakebed", "clean", "w.c__latest@7"]);
         assert_eq!(
             named("WITH x AS (SELECT * FROM lake.files) SELECT * FROM x"),
             NamedTable::System(SystemTable::Files)

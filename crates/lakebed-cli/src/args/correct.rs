@@ -28,7 +28,7 @@ pub(crate) struct CorrectArgs {
     /// Seal the date with this commit; a sealed date stays sealed without it
     #[arg(long, conflicts_with = "keep")]
     pub(crate) complete: bool,
-    /// `full`: these rows are all there is of their keys; `incremental`: they add to earlier dates
+    /// `full`: these rows are all there is, what earlier loads had and they lack is gone from DATASET__latest; `incremental`: they add to it
     #[arg(long, value_enum, default_value_t = LoadArg::Incremental)]
     pub(crate) load: LoadArg,
     /// How the rows came to be [default: live today, backfill for an earlier date]

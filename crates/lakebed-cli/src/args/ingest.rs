@@ -25,7 +25,7 @@ pub(crate) struct IngestArgs {
     /// Add to a sealed date: opens it first
     #[arg(long)]
     pub(crate) late: bool,
-    /// `full`: these rows replace everything known of their keys; `incremental`: they add to it
+    /// `full`: these rows are all there is, what earlier loads had and they lack is gone from DATASET__latest; `incremental`: they add to it
     #[arg(long, value_enum, default_value_t = LoadArg::Incremental)]
     pub(crate) load: LoadArg,
     /// How the rows came to be [default: live]

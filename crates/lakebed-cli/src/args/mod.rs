@@ -31,4 +31,4 @@ pub(crate) use schema::{
     SchemaCommand, ShowArgs, ViewArgs,
 };
 pub(crate) use source::{ClassArg, SourceAddArgs, SourceCommand, SourceShowArgs};
-pub(crate) use sql::{SqlArgs, SqlFormat};
+pub(crate) use sql::{RowsHistoryArgs, SqlArgs, SqlFormat};

@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, GlobalArgs,
     IngestArgs, InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, RollbackArgs,
-    SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
+    RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Partitions(PartitionsArgs),
     /// Query the lake
     Sql(SqlArgs),
+    /// All rows of one object, the oldest first
+    History(RowsHistoryArgs),
     /// Compare log, catalog, `_SUCCESS` files and folders
     Audit(AuditArgs),
     /// Write a project with 60 days of three sources and show what Lakebed does with them

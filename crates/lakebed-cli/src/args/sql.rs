@@ -21,6 +21,32 @@ pub(crate) struct SqlArgs {
     pub(crate) stats: bool,
 }
 
+/// `lakebed history`
+#[derive(Debug, Args)]
+pub(crate) struct RowsHistoryArgs {
+    /// The dataset; source.toml declares its key
+    #[arg(value_name = "DATASET")]
+    pub(crate) dataset: String,
+    /// The object: one value for each column of the key, in the declared order
+    #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
+    pub(crate) key: Vec<String>,
+    /// First business date, YYYY-MM-DD [default: the first there is]
+    #[arg(long, value_name = "D")]
+    pub(crate) from: Option<String>,
+    /// Last business date, included [default: the last there is]
+    #[arg(long, value_name = "D")]
+    pub(crate) to: Option<String>,
+    /// Leave out rows that say what the row before them said
+    #[arg(long)]
+    pub(crate) changes: bool,
+    /// Form of the rows
+    #[arg(long, value_enum, default_value_t = SqlFormat::Table)]
+    pub(crate) format: SqlFormat,
+    /// Write the rows to a file, whole or not at all [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// Form of the rows of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SqlFormat {

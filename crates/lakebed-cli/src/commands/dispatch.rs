@@ -43,6 +43,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         },
         Command::Partitions(args) => catalog::partitions(&args, globals).await,
         Command::Sql(args) => sql::query(args, globals).await,
+        Command::History(args) => sql::history(args, globals).await,
         Command::Audit(args) => govern::audit(&args, globals).await,
         Command::Demo(args) => demo::run(args, globals).await,
     }
@@ -59,6 +60,13 @@ async fn run_schema(command: SchemaCommand, globals: &Globals<'_>) -> Result<Exi
         SchemaCommand::Show(args) => schema::show(&args, globals).await,
         SchemaCommand::History(args) => schema::history(&args, globals).await,
         SchemaCommand::View(args) => schema::view(&args, globals).await,
+    }
+}
+
+fn error_format(rows: SqlFormat) -> TextFormat {
+    match rows {
+        SqlFormat::Json => TextFormat::Json,
+        SqlFormat::Table | SqlFormat::Csv | SqlFormat::Parquet => TextFormat::Text,
     }
 }
 
@@ -98,10 +106,8 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             CatalogCommand::Rebuild(args) => args.output.format,
         },
         Command::Partitions(args) => args.output.format,
-        Command::Sql(args) => match args.format {
-            SqlFormat::Json => TextFormat::Json,
-            SqlFormat::Table | SqlFormat::Csv | SqlFormat::Parquet => TextFormat::Text,
-        },
+        Command::Sql(args) => error_format(args.format),
+        Command::History(args) => error_format(args.format),
         Command::Audit(args) => args.output.format,
         Command::Demo(_) => TextFormat::Text,
     }

@@ -1,4 +1,4 @@
-//! `sql`: a query, its rows to stdout or into a file, and with `--stats` what it cost.
+//! `sql` and `history`: a query, its rows to stdout or into a file, and with `--stats` what it cost.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -15,11 +15,11 @@ use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 use lakebed_query::{
-    Freshen, QueryEngine, QueryMeter, QueryOptions, QueryResult, QueryStats, write_csv, write_json,
-    write_parquet, write_table,
+    Freshen, ObjectKey, QueryEngine, QueryMeter, QueryOptions, QueryResult, QueryStats, write_csv,
+    write_json, write_parquet, write_table,
 };
 
-use crate::args::{SqlArgs, SqlFormat};
+use crate::args::{RowsHistoryArgs, SqlArgs, SqlFormat};
 use crate::context::{Context, Globals, put_sources};
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -44,11 +44,7 @@ impl SqlOptions {
         } else {
             args.query
         };
-        if args.format == SqlFormat::Parquet && args.output.is_none() && io::stdout().is_terminal()
-        {
-            return Err(Error::invalid("Parquet does not go to a terminal")
-                .hint("add `--output FILE`, or take another `--format`"));
-        }
+        check_terminal(args.format, args.output.as_deref())?;
         Ok(Self {
             query,
             format: args.format,
@@ -76,22 +72,66 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
         ));
     }
     let (meter, stats) = (result.meter(), result.stats().clone());
-    let rows = match &options.output {
-        None => to_stdout(globals.printer, result, options.format).await?,
-        Some(path) => {
-            let rows = to_file(path, result, options.format).await?;
-            globals.printer.info(format!(
-                "wrote {} to {}",
-                count(rows, "row"),
-                path.display()
-            ));
-            Some(rows)
-        }
-    };
+    let rows = write(globals, result, options.format, options.output.as_deref()).await?;
     if options.stats {
         globals.printer.stderr(&cost(&meter, &stats, rows));
     }
     Ok(Exit::Done)
+}
+
+/// `lakebed history`
+pub(crate) async fn history(args: RowsHistoryArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let day = |text: Option<String>| text.map(|t| t.parse::<BusinessDate>()).transpose();
+    let object = ObjectKey {
+        dataset: args.dataset.parse()?,
+        key: args.key,
+        dt_from: day(args.from)?,
+        dt_to: day(args.to)?,
+        changes_only: args.changes,
+    };
+    check_terminal(args.format, args.output.as_deref())?;
+    let context = Context::open(globals).await?;
+    let result = engine(&context)?.history(&object).await?;
+    for warning in result.warnings() {
+        globals.printer.warn(warning);
+    }
+    let rows = write(globals, result, args.format, args.output.as_deref()).await?;
+    if rows != Some(0) {
+        return Ok(Exit::Done);
+    }
+    globals.printer.info(format!(
+        "no row of {} has the key {}",
+        object.dataset,
+        object.key.join(", ")
+    ));
+    Ok(Exit::No)
+}
+
+fn check_terminal(format: SqlFormat, output: Option<&Path>) -> Result<()> {
+    if format == SqlFormat::Parquet && output.is_none() && io::stdout().is_terminal() {
+        return Err(Error::invalid("Parquet does not go to a terminal")
+            .hint("add `--output FILE`, or take another `--format`"));
+    }
+    Ok(())
+}
+
+/// Rows to stdout or into a file, and how many; absent where the reader of stdout went away.
+async fn write(
+    globals: &Globals<'_>,
+    result: QueryResult,
+    format: SqlFormat,
+    output: Option<&Path>,
+) -> Result<Option<u64>> {
+    let Some(path) = output else {
+        return to_stdout(globals.printer, result, format).await;
+    };
+    let rows = to_file(path, result, format).await?;
+    globals.printer.info(format!(
+        "wrote {} to {}",
+        count(rows, "row"),
+        path.display()
+    ));
+    Ok(Some(rows))
 }
 
 /// What a query cost, one `name value` a line; `rows` is absent where not all were taken.
@@ -121,10 +161,11 @@ pub(crate) fn engine(context: &Context<'_>) -> Result<QueryEngine> {
         .and_then(NonZeroUsize::new);
     let lake = context.lake();
     let zone = time_zone(&lake.spec().time_zone)?;
+    let sources = context.project().list_sources()?;
     let freshen = FollowLog {
         lake: lake.clone(),
         catalog: context.catalog(),
-        sources: context.project().list_sources()?,
+        sources: sources.clone(),
     };
     QueryEngine::new(
         lake.clone(),
@@ -132,6 +173,7 @@ pub(crate) fn engine(context: &Context<'_>) -> Result<QueryEngine> {
         QueryOptions {
             workers,
             freshen: Some(Arc::new(freshen)),
+            sources,
             access_day: Some(BusinessDate::of(lake.clock().now(), &zone)),
         },
     )

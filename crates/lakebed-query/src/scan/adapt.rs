@@ -61,6 +61,13 @@ impl PhysicalExprAdapterFactory for ByFieldId {
             };
             columns.insert(column.scan_name.clone(), read);
         }
+        // What the reader makes itself is there beside the file's columns, under our name for it.
+        for field in self.columns.virtual_fields() {
+            if let Ok(index) = physical.index_of(field.name()) {
+                let made: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
+                columns.insert(field.name().clone(), made);
+            }
+        }
         Ok(Arc::new(FileAdapter { columns }))
     }
 }

@@ -1,7 +1,8 @@
 //! The columns of a dataset over all its schema versions, merged by field id.
 //!
 //! Order: `source`, `dt`, `schema_version`, what `lakebed::registry::merge_columns` gives, and last
-//! `_commit` and `_file`, in queries that name one of them.
+//! `_commit`, `_file` and `_row`, in queries that name one of them. Between the last two a plan of our
+//! own may have the rank of a row's file, which no query can name.
 //!
 //! Every field is known in two forms: with ids in its metadata, at every depth, for matching files;
 //! and without any metadata, as SQL sees it.
@@ -12,9 +13,10 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use lakebed::registry::merge_columns;
 pub(crate) use lakebed::registry::{
-    COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, VERSION_COLUMN, field_id,
+    COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, ROW_COLUMN, VERSION_COLUMN, field_id,
 };
 use lakebed::spec::{SOURCE_COLUMN, SchemaSpec};
+use parquet::arrow::RowNumber;
 
 /// The columns that every file of a partition shares, in order.
 pub(crate) const PARTITION_COLUMNS: [&str; 3] = [SOURCE_COLUMN, DT_COLUMN, VERSION_COLUMN];
@@ -27,6 +29,21 @@ pub(crate) const CONSTANT_COLUMNS: [&str; 5] = [
     COMMIT_COLUMN,
     FILE_COLUMN,
 ];
+
+/// The columns that a query has only where it names one of them.
+pub(crate) const ORIGIN_COLUMNS: [&str; 3] = [COMMIT_COLUMN, FILE_COLUMN, ROW_COLUMN];
+
+/// The rank of a row's file among the table's; no field can have the name, nor can SQL reach it.
+pub(crate) const RANK_COLUMN: &str = "_rank of the file";
+
+/// Columns that are not in every query.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OnDemand {
+    /// `_commit`, `_file` and `_row`.
+    pub(crate) origin: bool,
+    /// The rank of a row's file among those the table is made of.
+    pub(crate) rank: bool,
+}
 
 /// A column that files hold.
 #[derive(Debug, Clone)]
@@ -52,7 +69,7 @@ pub(crate) struct TableColumns {
     pub(crate) schema: SchemaRef,
     /// Every published version by number.
     pub(crate) versions: BTreeMap<u32, SchemaSpec>,
-    with_origin: bool,
+    on_demand: OnDemand,
 }
 
 /// The type without any metadata.
@@ -75,8 +92,8 @@ pub(crate) fn plain(field: &Field) -> FieldRef {
 }
 
 impl TableColumns {
-    /// The columns over `versions`; with `_commit` and `_file` where `with_origin`.
-    pub(crate) fn new(versions: BTreeMap<u32, SchemaSpec>, with_origin: bool) -> Self {
+    /// The columns over `versions`, and those that are wanted besides.
+    pub(crate) fn new(versions: BTreeMap<u32, SchemaSpec>, on_demand: OnDemand) -> Self {
         let used: BTreeSet<(&str, u32)> = versions
             .values()
             .flat_map(|spec| spec.fields.iter().map(|f| (f.name.as_str(), f.id)))
@@ -97,22 +114,21 @@ impl TableColumns {
                 })
             })
             .collect();
-        let mut all: Vec<FieldRef> = partition_fields(false).to_vec();
+        let mut all = partition_fields();
         all.extend(fields.iter().map(|c| Arc::clone(&c.field)));
-        if with_origin {
-            all.extend(origin_fields());
-        }
+        all.extend(on_demand.constant_fields());
+        all.extend(on_demand.virtual_fields());
         Self {
             fields,
             schema: Arc::new(Schema::new(all)),
             versions,
-            with_origin,
+            on_demand,
         }
     }
 
-    /// Whether `_commit` and `_file` are among the columns.
-    pub(crate) fn with_origin(&self) -> bool {
-        self.with_origin
+    /// Which columns are there besides.
+    pub(crate) fn on_demand(&self) -> OnDemand {
+        self.on_demand
     }
 
     /// The columns that files hold, by their names within the scan.
@@ -127,10 +143,17 @@ impl TableColumns {
 
     /// The constant columns of a file, in the order the scan appends them.
     pub(crate) fn constant_fields(&self) -> Vec<FieldRef> {
-        partition_fields(self.with_origin)
+        let mut fields = partition_fields();
+        fields.extend(self.on_demand.constant_fields());
+        fields
     }
 
-    /// The position within (file columns, constant columns) of a position in [`Self::schema`].
+    /// The columns that the reader makes itself, which the scan appends last.
+    pub(crate) fn virtual_fields(&self) -> Vec<FieldRef> {
+        self.on_demand.virtual_fields()
+    }
+
+    /// The position within (file columns, constant columns, what the reader makes) of a position in [`Self::schema`].
     pub(crate) fn scan_index(&self, index: usize) -> usize {
         let (constants, fields) = (PARTITION_COLUMNS.len(), self.fields.len());
         if index < constants {
@@ -142,14 +165,16 @@ impl TableColumns {
         }
     }
 
-    /// The file column at a position in [`Self::schema`]; `None` for a constant column.
+    /// The file column at a position in [`Self::schema`]; `None` for any other column.
     pub(crate) fn field_at(&self, index: usize) -> Option<&FieldColumn> {
         self.fields.get(index.checked_sub(PARTITION_COLUMNS.len())?)
     }
 
     /// Whether a position in [`Self::schema`] is one of a constant column.
     pub(crate) fn is_constant(&self, index: usize) -> bool {
-        self.field_at(index).is_none()
+        let others = PARTITION_COLUMNS.len() + self.fields.len();
+        let constants = others + self.on_demand.constant_fields().len();
+        index < PARTITION_COLUMNS.len() || (others..constants).contains(&index)
     }
 
     /// The file column of that name.
@@ -158,20 +183,35 @@ impl TableColumns {
     }
 }
 
-fn origin_fields() -> [FieldRef; 2] {
-    [COMMIT_COLUMN, FILE_COLUMN].map(|n| Arc::new(Field::new(n, DataType::Utf8, false)))
+impl OnDemand {
+    fn constant_fields(self) -> Vec<FieldRef> {
+        let origin = [COMMIT_COLUMN, FILE_COLUMN].map(|n| Field::new(n, DataType::Utf8, false));
+        let rank = Field::new(RANK_COLUMN, DataType::Int64, false);
+        let mut fields = Vec::new();
+        if self.origin {
+            fields.extend(origin.map(Arc::new));
+        }
+        if self.rank {
+            fields.push(Arc::new(rank));
+        }
+        fields
+    }
+
+    fn virtual_fields(self) -> Vec<FieldRef> {
+        let row = Field::new(ROW_COLUMN, DataType::Int64, false).with_extension_type(RowNumber);
+        match self.origin || self.rank {
+            true => vec![Arc::new(row)],
+            false => Vec::new(),
+        }
+    }
 }
 
-fn partition_fields(with_origin: bool) -> Vec<FieldRef> {
-    let mut fields = vec![
+fn partition_fields() -> Vec<FieldRef> {
+    vec![
         Arc::new(Field::new(SOURCE_COLUMN, DataType::Utf8, false)),
         Arc::new(Field::new(DT_COLUMN, DataType::Date32, false)),
         Arc::new(Field::new(VERSION_COLUMN, DataType::Int64, false)),
-    ];
-    if with_origin {
-        fields.extend(origin_fields());
-    }
-    fields
+    ]
 }
 
 #[cfg(test)]
@@ -226,7 +266,13 @@ mod tests {
                 ],
             ),
         ]);
-        let columns = TableColumns::new(versions, true);
+        let columns = TableColumns::new(
+            versions,
+            OnDemand {
+                origin: true,
+                rank: false,
+            },
+        );
         assert_eq!(
             names(&columns),
             [
@@ -240,7 +286,8 @@ mod tests {
                 "gone",
                 "_extra",
                 "_commit",
-                "_file"
+                "_file",
+                "_row"
             ]
         );
         assert_eq!(columns.scan_index(0), columns.fields.len());
@@ -255,7 +302,7 @@ mod tests {
             version(1, vec![field(1, "a", "bytes")]),
             version(2, vec![field(2, "a", "int")]),
         ]);
-        let columns = TableColumns::new(versions, false);
+        let columns = TableColumns::new(versions, OnDemand::default());
         assert_eq!(names(&columns)[3..5], ["a", "a__v1"]);
     }
 
@@ -276,7 +323,7 @@ mod tests {
                 nested(vec![field(4, "nick", "int"), field(3, "years", "int")]),
             ),
         ]);
-        let columns = TableColumns::new(versions, false);
+        let columns = TableColumns::new(versions, OnDemand::default());
         let DataType::List(item) = columns.fields[0].field.data_type() else {
             panic!()
         };

@@ -25,6 +25,7 @@ mod row_filter;
 mod source;
 mod table;
 
+pub(crate) use columns::{FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN};
 pub(crate) use per_file::{PerFileTable, ROWS_COLUMN};
 pub(crate) use reader::ReadLog;
 pub(crate) use source::LakeSource;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
@@ -17,6 +17,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::columns::CONSTANT_COLUMNS;
 use super::constants::{ConstantRows, constant_columns};
 use super::table::LakeTable;
 
@@ -33,7 +34,7 @@ pub(crate) struct PerFileTable {
 impl PerFileTable {
     /// The files of a dataset.
     pub(crate) fn new(table: LakeTable) -> Self {
-        let mut fields = table.columns.constant_fields();
+        let mut fields = known_columns(&table);
         fields.push(Arc::new(Field::new(ROWS_COLUMN, DataType::Int64, false)));
         Self {
             table,
@@ -66,6 +67,13 @@ impl PerFileTable {
     }
 }
 
+/// The constant columns whose values the catalog's rows hold.
+fn known_columns(table: &LakeTable) -> Vec<FieldRef> {
+    let mut fields = table.columns.constant_fields();
+    fields.retain(|f| CONSTANT_COLUMNS.contains(&f.name().as_str()));
+    fields
+}
+
 #[async_trait]
 impl TableProvider for PerFileTable {
     fn schema(&self) -> SchemaRef {
@@ -94,7 +102,7 @@ impl TableProvider for PerFileTable {
         let found = self.table.plan_files(session, Some(&none), filters).await?;
         let mut files = found.files;
         files.retain(|f| f.row_count > 0);
-        let constants = self.table.columns.constant_fields();
+        let constants = known_columns(&self.table);
         let mut columns = constant_columns(&constants, &self.table.dataset, &files);
         let rows = files
             .iter()

@@ -194,7 +194,8 @@ pub(crate) fn keep_partitions(
     mut files: Vec<FileRow>,
     filters: &[&Expr],
 ) -> Result<Vec<FileRow>> {
-    let fields = columns.constant_fields();
+    let mut fields = columns.constant_fields();
+    fields.retain(|f| CONSTANT_COLUMNS.contains(&f.name().as_str()));
     let schema = Arc::new(Schema::new(fields.clone()));
     let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
     for filter in filters {

@@ -33,7 +33,9 @@ use lakebed::store::{Lake, StorePath};
 
 use super::adapt::ByFieldId;
 use super::bounds::{StatsByFile, file_bounds, overall_statistics};
-use super::columns::{DT_COLUMN, TableColumns, VERSION_COLUMN};
+use super::columns::{
+    DT_COLUMN, FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN, TableColumns, VERSION_COLUMN,
+};
 use super::constants::{ConstantRows, batch_of, constant_columns};
 use super::prune::{
     Bounds, catalog_filter, is_partition_filter, keep_partitions, named_ids, prune_files,
@@ -92,10 +94,10 @@ pub(crate) struct TableInput {
     pub(crate) dataset: DatasetRef,
     /// Its published versions.
     pub(crate) versions: BTreeMap<u32, SchemaSpec>,
-    /// Its files at a point in the past; absent = those that the catalog has now.
-    pub(crate) past: Option<Arc<Vec<FileRow>>>,
-    /// Whether `_commit` and `_file` are columns.
-    pub(crate) with_origin: bool,
+    /// Its files where they are not those that the catalog has now; ranks count along them.
+    pub(crate) files: Option<Arc<Vec<FileRow>>>,
+    /// Which columns there are besides.
+    pub(crate) on_demand: OnDemand,
     /// The query's notes.
     pub(crate) trace: Arc<ScanTrace>,
 }
@@ -107,7 +109,7 @@ pub(crate) struct LakeTable {
     catalog: Arc<dyn Catalog>,
     pub(super) dataset: DatasetRef,
     pub(super) columns: Arc<TableColumns>,
-    past: Option<Arc<Vec<FileRow>>>,
+    files: Option<Arc<Vec<FileRow>>>,
     trace: Arc<ScanTrace>,
 }
 
@@ -135,14 +137,33 @@ impl LakeTable {
             lake: input.lake,
             catalog: input.catalog,
             dataset: input.dataset,
-            columns: Arc::new(TableColumns::new(input.versions, input.with_origin)),
-            past: input.past,
+            columns: Arc::new(TableColumns::new(input.versions, input.on_demand)),
+            files: input.files,
             trace: input.trace,
         }
     }
 
+    /// The dataset.
+    pub(crate) fn dataset(&self) -> &DatasetRef {
+        &self.dataset
+    }
+
+    /// The columns that files hold.
+    pub(crate) fn fields(&self) -> &[FieldColumn] {
+        &self.columns.fields
+    }
+
+    /// The names of the columns that queries see, in order.
+    pub(crate) fn shown_columns(&self, with_origin: bool) -> Vec<&str> {
+        let fields = self.columns.schema.fields().iter();
+        let names = fields.map(|f| f.name().as_str());
+        names
+            .filter(|n| *n != RANK_COLUMN && (with_origin || !ORIGIN_COLUMNS.contains(n)))
+            .collect()
+    }
+
     /// How it is written in SQL.
-    pub(super) fn sql_name(&self) -> String {
+    pub(crate) fn sql_name(&self) -> String {
         format!("{}.{}", self.dataset.layer, self.dataset.dataset)
     }
 
@@ -210,9 +231,9 @@ impl LakeTable {
         Ok((found, considered))
     }
 
-    /// The files of the wanted dates and versions: now, or as they were.
+    /// The files of the wanted dates and versions: those of now, or those it was given.
     async fn list_files(&self, wanted: &PartitionFilter) -> Result<Vec<FileRow>> {
-        let Some(past) = &self.past else {
+        let Some(given) = &self.files else {
             return self.catalog.list_files(wanted).await.map_err(external);
         };
         let is_wanted = |file: &&FileRow| {
@@ -221,12 +242,12 @@ impl LakeTable {
                 && wanted.dt_to.is_none_or(|to| dt <= to)
                 && (wanted.schema_versions.is_empty() || wanted.schema_versions.contains(&version))
         };
-        Ok(past.iter().filter(is_wanted).cloned().collect())
+        Ok(given.iter().filter(is_wanted).cloned().collect())
     }
 
     async fn count_files(&self, listed: u64) -> Result<u64> {
-        if let Some(past) = &self.past {
-            return Ok(u64::try_from(past.len()).unwrap_or(u64::MAX));
+        if let Some(given) = &self.files {
+            return Ok(u64::try_from(given.len()).unwrap_or(u64::MAX));
         }
         if !self.trace.count_all.load(Ordering::Relaxed) {
             return Ok(listed);
@@ -250,7 +271,7 @@ impl LakeTable {
         ids: &[u32],
     ) -> Result<Bounds> {
         // The catalog has the bounds of files that readers see now, and of no others.
-        if ids.is_empty() || files.is_empty() || self.past.is_some() {
+        if ids.is_empty() || files.is_empty() || self.files.is_some() {
             return Ok(vec![vec![None; self.columns.fields.len()]; files.len()]);
         }
         let rows = self
@@ -292,7 +313,20 @@ impl LakeTable {
         Ok(())
     }
 
-    fn planned_file(&self, file: &FileRow) -> Result<PartitionedFile> {
+    /// The rank of each file by its path, where the table has ranks.
+    fn ranks(&self) -> Option<BTreeMap<&str, i64>> {
+        let given = self
+            .files
+            .as_ref()
+            .filter(|_| self.columns.on_demand().rank)?;
+        Some(given.iter().map(|f| f.path.as_str()).zip(0..).collect())
+    }
+
+    fn planned_file(
+        &self,
+        file: &FileRow,
+        ranks: Option<&BTreeMap<&str, i64>>,
+    ) -> Result<PartitionedFile> {
         let path = StorePath::new(file.path.clone()).map_err(external)?;
         let mut planned = PartitionedFile::new(String::new(), file.byte_size);
         // Paths within a lake are percent-encoded already: they are taken as they are.
@@ -303,9 +337,13 @@ impl LakeTable {
             ScalarValue::Date32(Some(file.key.dt.days())),
             ScalarValue::Int64(Some(i64::from(file.key.schema_version))),
         ];
-        if self.columns.with_origin() {
+        if self.columns.on_demand().origin {
             values.push(ScalarValue::Utf8(Some(file.commit.as_str().to_owned())));
             values.push(ScalarValue::Utf8(Some(file.path.clone())));
+        }
+        if self.columns.on_demand().rank {
+            let rank = ranks.and_then(|r| r.get(file.path.as_str()));
+            values.push(ScalarValue::Int64(rank.copied()));
         }
         Ok(planned
             .with_partition_values(values)
@@ -350,6 +388,9 @@ impl LakeTable {
                 stats.max_value = Precision::Exact(max.clone());
             }
             columns.push(stats);
+        }
+        for _ in self.columns.virtual_fields() {
+            columns.push(ColumnStatistics::new_unknown());
         }
         Statistics {
             num_rows: exact_count(files.iter().map(|f| f.row_count).sum()),
@@ -408,10 +449,11 @@ impl LakeTable {
             bytes: found.files.iter().map(|f| f.byte_size).sum(),
         };
         let statistics = self.statistics_of(&found.files, &found.bounds);
+        let ranks = self.ranks();
         let files = found
             .files
             .iter()
-            .map(|f| self.planned_file(f))
+            .map(|f| self.planned_file(f, ranks.as_ref()))
             .collect::<Result<Vec<_>>>()?;
         let source = LakeSource::new(Arc::new(self.parquet_source(session)), planned);
         let source = source
@@ -430,6 +472,7 @@ impl LakeTable {
     fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
         let schema = TableSchema::builder(self.columns.scan_schema())
             .with_table_partition_cols(self.columns.constant_fields())
+            .with_virtual_columns(self.columns.virtual_fields())
             .build();
         let options = TableParquetOptions {
             global: session.config_options().execution.parquet.clone(),

@@ -9,6 +9,7 @@
 
 mod errors;
 mod floats;
+mod latest;
 mod nested;
 mod output;
 mod planning;

@@ -10,11 +10,12 @@ use arrow::array::RecordBatch;
 use arrow::json::ReaderBuilder;
 use lakebed::Result;
 use lakebed::catalog::{Catalog, SqliteCatalog, sync_all};
+use lakebed::config::SourceConfig;
 use lakebed::name::{AttemptId, ContentHash, DatasetRef};
 use lakebed::spec::{
-    Action, By, DataFileSpec, FieldSpec, FileFormat, Operation, PUBLISHED_FORMAT, PartitionKey,
-    Provenance, PublishedSchema, RECORD_FORMAT, RECORD_MIN_READER, ReadSpec, Record, SchemaSpec,
-    arrow_schema,
+    Action, By, DataFileSpec, FieldSpec, FileFormat, InputSpec, LoadKind, Operation,
+    PUBLISHED_FORMAT, PartitionKey, Provenance, PublishedSchema, RECORD_FORMAT, RECORD_MIN_READER,
+    ReadSpec, Record, SchemaSpec, arrow_schema,
 };
 use lakebed::store::{
     Lake, LocalStore, PutOutcome, StorePath, data_file_path, log_record_path, schema_path,
@@ -52,6 +53,9 @@ pub(crate) struct TestLake {
     engine: OnceLock<QueryEngine>,
     schemas: BTreeMap<(DatasetRef, u32), Vec<FieldSpec>>,
     logs: BTreeMap<DatasetRef, (u64, Option<ContentHash>)>,
+    load: LoadKind,
+    /// What `source.toml` says, by source.
+    pub(crate) declared: BTreeMap<&'static str, &'static str>,
 }
 
 impl TestLake {
@@ -78,6 +82,8 @@ impl TestLake {
             engine: OnceLock::new(),
             schemas: BTreeMap::new(),
             logs: BTreeMap::new(),
+            load: LoadKind::Incremental,
+            declared: BTreeMap::new(),
         }
     }
 
@@ -200,12 +206,20 @@ impl TestLake {
             bounds: BTreeMap::new(),
             parents: Vec::new(),
         };
+        let input = self.input(
+            key,
+            file.rows,
+            &ContentHash::of(format!("{number}").as_bytes()),
+        );
         self.commit(
             &dataset,
-            vec![Action::AddFile {
-                partition: key,
-                file,
-            }],
+            vec![
+                input,
+                Action::AddFile {
+                    partition: key,
+                    file,
+                },
+            ],
         )
         .await;
         sync_all(&self.lake, &*self.catalog).await.unwrap();
@@ -230,6 +244,30 @@ impl TestLake {
             attempt: Some(format!("attempt-{number}").parse().unwrap()),
             requires: Vec::new(),
             actions,
+        }
+    }
+
+    /// Commits that an input of `rows` rows was loaded in full, as the record of the next file; the
+    /// file itself is added by [`Self::add`] right after.
+    pub(crate) async fn add_full(&mut self, dataset: &str, dt: &str, version: u32, rows: &[Value]) {
+        self.load = LoadKind::Full;
+        self.add(dataset, dt, version, rows).await;
+        self.load = LoadKind::Incremental;
+    }
+
+    fn input(&self, key: PartitionKey, rows: u64, content: &ContentHash) -> Action {
+        Action::AddInput {
+            partition: key,
+            input: InputSpec {
+                content: content.clone(),
+                name: "in.jsonl".to_owned(),
+                bytes: 1,
+                rows,
+                rejected: 0,
+                rules: "0123456789abcdef".to_owned(),
+                batch: None,
+                load: self.load,
+            },
         }
     }
 
@@ -260,8 +298,13 @@ impl TestLake {
     }
 
     pub(crate) fn engine(&self) -> QueryEngine {
+        let declared = self.declared.iter();
+        let sources = declared.map(|(name, text)| {
+            SourceConfig::parse(&name.parse().unwrap(), text, "source.toml").unwrap()
+        });
         self.engine_with(QueryOptions {
             workers: NonZeroUsize::new(2),
+            sources: sources.collect(),
             ..QueryOptions::default()
         })
     }

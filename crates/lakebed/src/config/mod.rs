@@ -22,6 +22,6 @@ pub use settings::{
     LOCAL_FILE, Layers, MismatchPolicy, Origin, PROJECT_FILE, Setting, SettingKey, Settings,
     ShownSetting, mask_credentials,
 };
-pub use source::{DatasetConfig, Evolution, SourceConfig};
+pub use source::{DatasetConfig, Dedup, Evolution, SourceConfig};
 pub(crate) use toml_text::list_keys;
 pub use toml_text::{line_at, nearest, nearest_hint, parse_toml};

@@ -22,6 +22,14 @@ pub enum Evolution {
     AddOnly,
 }
 
+/// Which rows of a dataset without a key are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dedup {
+    /// Those that are equal in every field.
+    Rows,
+}
+
 /// The table `[dataset.<name>]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
@@ -32,9 +40,54 @@ pub struct DatasetConfig {
     /// Columns that name one object; empty = none declared.
     #[serde(default)]
     pub key: Vec<String>,
+    /// A column that tells which of two rows of one key is newer; absent = `_fetched_at`, where there
+    /// is one.
+    pub newest_by: Option<String>,
+    /// Which rows are one where there is no key; absent = none.
+    pub dedup: Option<Dedup>,
     /// Columns whose bounds stand in the log, for pruning.
     #[serde(default)]
     pub prune: Vec<String>,
+}
+
+impl DatasetConfig {
+    /// Whether `<dataset>__latest` can be asked for.
+    #[must_use]
+    pub fn has_latest(&self) -> bool {
+        !self.key.is_empty() || self.dedup.is_some()
+    }
+
+    fn check(&self, name: &DatasetName, file: &str) -> Result<()> {
+        let refuse = |key: &str, what: &str, hint: &str| {
+            Err(Error::invalid(format!("dataset `{name}`: {what}"))
+                .with("file", file)
+                .with("key", format!("dataset.\"{name}\".{key}"))
+                .hint(hint))
+        };
+        if self.dedup.is_some() && !self.key.is_empty() {
+            return refuse(
+                "dedup",
+                "`dedup` is for a dataset without a `key`",
+                "with a key, the newest row of each key is what counts: leave `dedup` out",
+            );
+        }
+        if self.newest_by.is_some() && self.key.is_empty() {
+            return refuse(
+                "newest_by",
+                "`newest_by` says which row of a key is newest, but there is no `key`",
+                "add `key = [\"...\"]`, the columns that name one object",
+            );
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        match self.key.iter().find(|column| !seen.insert(column.as_str())) {
+            Some(twice) => refuse(
+                "key",
+                &format!("`{twice}` stands twice in `key`"),
+                "name it once",
+            ),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A source as its `source.toml` says.
@@ -85,7 +138,8 @@ impl SourceConfig {
         if let Some(zone) = &raw.time_zone {
             time_zone(zone).map_err(|e| e.with("key", "time_zone").with("file", file))?;
         }
-        for dataset in raw.dataset.keys() {
+        for (dataset, declared) in &raw.dataset {
+            declared.check(dataset, file)?;
             let of = dataset
                 .as_str()
                 .split_once('.')
@@ -127,7 +181,9 @@ fn source_text(name: &SourceName, class: DatasetClass, title: Option<&str>) -> S
          \n\
          # [dataset.{name}]\n\
          # evolution = \"add_only\"     # new versions may only add\n\
-         # key = [\"id\"]               # columns that name one object\n\
+         # key = [\"id\"]               # columns that name one object: SQL has {name}__latest\n\
+         # newest_by = \"crawled_at\"   # which row of a key is newest [default: _fetched_at, then dt]\n\
+         # dedup = \"rows\"             # without a key: {name}__latest has equal rows once\n\
          # prune = [\"published_at\"]   # their bounds go into the log with each file\n",
         class.as_str()
     )

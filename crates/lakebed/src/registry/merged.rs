@@ -25,15 +25,18 @@ pub const VERSION_COLUMN: &str = "schema_version";
 pub const COMMIT_COLUMN: &str = "_commit";
 /// The column of file paths, in queries that name it.
 pub const FILE_COLUMN: &str = "_file";
+/// The column of a row's place in its file, from 0, in queries that name it.
+pub const ROW_COLUMN: &str = "_row";
 
 /// Names that no merged column takes.
-const RESERVED: [&str; 6] = [
+const RESERVED: [&str; 7] = [
     SOURCE_COLUMN,
     DT_COLUMN,
     VERSION_COLUMN,
     EXTRA_COLUMN,
     COMMIT_COLUMN,
     FILE_COLUMN,
+    ROW_COLUMN,
 ];
 
 /// The field id in a column's metadata; `None` where there is none.

@@ -41,7 +41,9 @@ pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
 pub(crate) use format_text::{FormatClass, classify as classify_format};
 pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
-pub use merged::{COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, VERSION_COLUMN, field_id, merge_columns};
+pub use merged::{
+    COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, ROW_COLUMN, VERSION_COLUMN, field_id, merge_columns,
+};
 pub use parse::{check_place, load, parse};
 pub use problem::{Problem, ProblemCode, refuse};
 pub use propose::{
