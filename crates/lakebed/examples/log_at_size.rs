@@ -202,6 +202,7 @@ fn write_log(lake: &Lake, dataset: &DatasetRef, records: u64, shape: Shape) -> R
             attempt: Some(id.parse()?),
             requires,
             actions,
+            joined: Vec::new(),
         };
         let mut bytes = serde_json::to_vec_pretty(&record)
             .map_err(|e| Error::internal("write a record as JSON").caused_by(e))?;

@@ -114,6 +114,39 @@ async fn rejects_wait_where_no_record_tried_them_again() {
     assert!(state.is_sealed(day));
 }
 
+/// A record of format 3 may carry appends of other calls, each with an attempt of its own.
+#[tokio::test]
+async fn a_record_of_v3_carries_other_appends() {
+    let (lake, dataset) = fixture("v3").await;
+    let records = read_after(&lake, &dataset, &LogPosition::START)
+        .await
+        .unwrap();
+    let [only] = records.as_slice() else {
+        panic!("{} records", records.len())
+    };
+    let record = &only.record;
+    assert_eq!((record.format, record.min_reader), (3, 3));
+    assert_eq!((record.joined.len(), record.actions.len()), (4, 10));
+    let state = DatasetState::load(&lake, &dataset).await.unwrap();
+    let partition = state.partitions().values().next().unwrap();
+    let attempts: Vec<&str> = partition
+        .files
+        .values()
+        .map(|f| f.attempt.as_ref().unwrap().as_str())
+        .collect();
+    let want = [
+        "attempt-a",
+        "attempt-b",
+        "attempt-c",
+        "attempt-d",
+        "attempt-e",
+    ];
+    assert_eq!(attempts, want);
+    for attempt in want {
+        assert_eq!(state.committed_attempt(&attempt.parse().unwrap()), Some(1));
+    }
+}
+
 #[tokio::test]
 async fn published_schemas_v1_are_read() {
     let (lake, dataset) = fixture("v1").await;

@@ -29,7 +29,8 @@ fn lake() -> TestLake {
 }
 
 fn newest(lake: &TestLake) -> Vec<String> {
-    let rows = lake.sql("SELECT id, CAST(\"价格\" AS VARCHAR) AS p FROM clean.a__latest ORDER BY \"价格\"");
+    let rows = lake
+        .sql("SELECT id, CAST(\"价格\" AS VARCHAR) AS p FROM clean.a__latest ORDER BY \"价格\"");
     rows.iter()
         .map(|r| format!("{} {}", r["id"].as_str().unwrap(), r["p"]).replace('"', ""))
         .collect()

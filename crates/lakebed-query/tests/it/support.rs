@@ -244,6 +244,7 @@ impl TestLake {
             attempt: Some(format!("attempt-{number}").parse().unwrap()),
             requires: Vec::new(),
             actions,
+            joined: Vec::new(),
         }
     }
 

@@ -304,7 +304,7 @@ async fn wanted_files(
                     wanted.push(Wanted {
                         partition: *partition,
                         file: file.clone(),
-                        attempt: record.attempt.clone(),
+                        attempt: record.attempt_of(index).cloned(),
                     });
                 }
             }

@@ -98,6 +98,7 @@ impl TestLog {
             attempt: Some("attempt-1".parse().unwrap()),
             requires: Vec::new(),
             actions,
+            joined: Vec::new(),
         };
         let bytes = serde_json::to_vec(&record).unwrap();
         let hash = ContentHash::of(&bytes);

@@ -149,6 +149,56 @@ async fn threads_do_not_change_a_byte() {
     assert_eq!(seen.len(), 1, "{seen:#?}");
 }
 
+/// Calls of one process that append at once: each is told of its own files and rows (LOG-11).
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_of_one_process_share_records_and_lose_nothing() {
+    let f = Arc::new(Fixture::new().await);
+    let mut calls = Vec::new();
+    for writer in 0..6_u64 {
+        let f = Arc::clone(&f);
+        calls.push(tokio::spawn(async move {
+            let mut files = Vec::new();
+            for n in 0..8 {
+                let from = 1000 * writer + 10 * n;
+                let path = f.file(&format!("{writer}-{n}.jsonl"), &lines(from, from + 10));
+                let mut request = f.request(&[path]);
+                request.threads = Some(1);
+                let report = f.ingest(&request).await.unwrap();
+                assert_eq!(
+                    (report.outcome, report.rows),
+                    (IngestOutcome::Committed, 10)
+                );
+                assert_eq!(report.files.len(), 1, "{:?}", report.files);
+                assert_eq!(report.warnings, Vec::<String>::new());
+                files.push((report.files[0].path.clone(), report.log_position.unwrap()));
+            }
+            files
+        }));
+    }
+    let mut told = std::collections::BTreeMap::new();
+    for call in calls {
+        told.extend(call.await.unwrap());
+    }
+    let state = f.state().await;
+    let known: std::collections::BTreeMap<String, u64> = state
+        .partitions()
+        .iter()
+        .flat_map(|(key, p)| p.files.values().map(move |file| (key, file)))
+        .map(|(key, file)| {
+            let path = crate::store::data_file_path(state.dataset(), key, &file.spec.name);
+            (path.to_string(), file.number)
+        })
+        .collect();
+    assert_eq!(told, known);
+    assert_eq!(known.len(), 48);
+    assert_eq!(f.staged().await, 0);
+    use crate::catalog::{Catalog, PartitionFilter};
+    let rows = f.catalog.list_files(&PartitionFilter::default()).await;
+    let attempts: std::collections::BTreeSet<_> =
+        rows.unwrap().into_iter().map(|r| r.attempt).collect();
+    assert_eq!(attempts.len(), 48);
+}
+
 #[tokio::test]
 async fn a_copy_and_a_replay_are_skipped_and_named() {
     let f = Fixture::new().await;

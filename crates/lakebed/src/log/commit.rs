@@ -2,51 +2,20 @@
 //!
 //! LOG-5: a record is put only when every requirement holds over the fold of all records before it.
 //! LOG-6: a commit happens once, however often its call is repeated: its id is looked up first, and
-//! a put that lost its answer is recognised by reading the record back.
+//! a put that lost its answer is recognised by reading the record back. An append that another call's
+//! record carries is known by its attempt.
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::check::Unmet;
 use crate::log::checkpoint;
+use crate::log::draft::Draft;
+use crate::log::group::{Turn, Turns, Waiting};
 use crate::log::read::{LoggedRecord, read_record};
 use crate::log::state::DatasetState;
-use crate::name::{AttemptId, CommitId, ContentHash};
-use crate::spec::{
-    Action, By, LogPosition, Operation, RECORD_FORMAT, Record, Requirement, min_reader,
-};
+use crate::name::ContentHash;
+use crate::spec::{LogPosition, RECORD_FORMAT, Record, Requirement, min_reader};
 use crate::store::{Lake, PutOutcome, log_record_path, schema_path};
-use crate::time::unique_id;
-
-/// A commit that was not put yet.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    /// Its unique id.
-    pub commit: CommitId,
-    /// What it does.
-    pub operation: Operation,
-    /// Who does it.
-    pub by: By,
-    /// The attempt whose staged files it commits.
-    pub attempt: Option<AttemptId>,
-    /// What must hold.
-    pub requires: Vec<Requirement>,
-    /// What changes.
-    pub actions: Vec<Action>,
-}
-
-impl Draft {
-    /// A draft with a fresh commit id and nothing in it.
-    pub fn new(lake: &Lake, operation: Operation, by: By) -> Result<Self> {
-        Ok(Self {
-            commit: unique_id(lake.clock()).parse()?,
-            operation,
-            by,
-            attempt: None,
-            requires: Vec::new(),
-            actions: Vec::new(),
-        })
-    }
-}
 
 /// A record with its place, as the caller of a commit gets it back.
 pub type AppendedRecord = LoggedRecord;
@@ -64,10 +33,40 @@ pub enum CommitOutcome {
 }
 
 /// Puts the draft as the next record; `state` is brought up to the log's end.
+///
+/// Calls over clones of one lake take turns, and an append may be carried by another call's record.
 pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Result<CommitOutcome> {
+    let turns = Turns::of(lake, state.dataset());
+    let _turn = match turns.wait(draft).await {
+        Turn::Carried(logged) => {
+            match logged.record.number == state.position().number + 1 {
+                true => state.apply(&logged)?,
+                false => {
+                    state.catch_up(lake).await?;
+                }
+            }
+            return Ok(CommitOutcome::Committed(logged));
+        }
+        mine @ Turn::Mine(_) => mine,
+    };
+    let mut along = Vec::new();
+    let outcome = put(lake, state, draft, (&turns, &mut along)).await;
+    // Whoever was not carried has a turn of its own.
+    turns.put_back(along);
+    outcome
+}
+
+/// Puts the draft in a turn of its own, and with it those that wait, which are left in `along` where
+/// they were not carried.
+async fn put(
+    lake: &Lake,
+    state: &mut DatasetState,
+    draft: &Draft,
+    (turns, along): (&Turns, &mut Vec<Waiting>),
+) -> Result<CommitOutcome> {
     loop {
         state.catch_up(lake).await?;
-        if let Some(number) = state.find_commit(&draft.commit) {
+        if let Some(number) = find_draft(state, draft) {
             let logged = read_record(lake, state.dataset(), number)
                 .await?
                 .ok_or_else(|| Error::corrupt(format!("record {number} vanished from the log")))?;
@@ -76,7 +75,22 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
         if let Some(unmet) = first_unmet(lake, state, &draft.requires).await? {
             return Ok(CommitOutcome::Conflict(unmet));
         }
-        let logged = build(lake, state, draft);
+        turns.put_back(std::mem::take(along));
+        *along = turns.take(draft);
+        let mut carried = Vec::new();
+        for one in std::mem::take(along) {
+            let own = one.draft.requires.iter();
+            let own = own.filter(|r| !draft.requires.contains(r)).cloned();
+            let own: Vec<Requirement> = own.collect();
+            let waits = find_draft(state, &one.draft).is_some()
+                || first_unmet(lake, state, &own).await?.is_some();
+            match waits {
+                true => turns.put_back(vec![one]),
+                false => carried.push(one),
+            }
+        }
+        *along = carried;
+        let logged = build(lake, state, draft, along);
         let bytes = encode(&logged)?;
         let logged = LoggedRecord {
             hash: ContentHash::of(&bytes),
@@ -87,6 +101,7 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
             PutOutcome::Created => {
                 kill_point("log.committed");
                 state.apply(&logged)?;
+                along.drain(..).for_each(|one| one.answer(&logged));
                 // The commit stands; whoever comes to the next turn tries again.
                 drop(checkpoint::keep_up(lake, state).await);
                 return Ok(CommitOutcome::Committed(logged));
@@ -95,6 +110,13 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
             PutOutcome::Exists => {}
         }
     }
+}
+
+/// The record that holds the draft: its own, or one that carried it.
+fn find_draft(state: &DatasetState, draft: &Draft) -> Option<u64> {
+    let attempt = draft.attempt.as_ref();
+    let carried = attempt.and_then(|attempt| state.committed_attempt(attempt));
+    state.find_commit(&draft.commit).or(carried)
 }
 
 async fn first_unmet(
@@ -126,11 +148,22 @@ async fn first_unmet(
     Ok(None)
 }
 
-fn build(lake: &Lake, state: &DatasetState, draft: &Draft) -> Record {
+fn build(lake: &Lake, state: &DatasetState, draft: &Draft, along: &[Waiting]) -> Record {
     let LogPosition { number, hash } = state.position().clone();
+    let (mut requires, mut actions) = (draft.requires.clone(), draft.actions.clone());
+    let mut joined = Vec::new();
+    for one in along {
+        for requirement in &one.draft.requires {
+            if !requires.contains(requirement) {
+                requires.push(requirement.clone());
+            }
+        }
+        actions.extend(one.draft.actions.iter().cloned());
+        joined.push(one.joined());
+    }
     Record {
         format: RECORD_FORMAT,
-        min_reader: min_reader(&draft.actions),
+        min_reader: min_reader(&actions, &joined),
         lake: lake.id().clone(),
         dataset: state.dataset().clone(),
         number: number + 1,
@@ -140,8 +173,9 @@ fn build(lake: &Lake, state: &DatasetState, draft: &Draft) -> Record {
         operation: draft.operation,
         by: draft.by.clone(),
         attempt: draft.attempt.clone(),
-        requires: draft.requires.clone(),
-        actions: draft.actions.clone(),
+        requires,
+        actions,
+        joined,
     }
 }
 

@@ -25,8 +25,16 @@ impl DatasetState {
                 record.number, self.position.number
             )));
         }
-        for action in &record.actions {
-            self.apply_action(logged, action)
+        let carried: usize = record.joined.iter().map(|j| j.actions).sum();
+        if carried > record.actions.len() {
+            let reason = format!(
+                "{carried} of its {} actions joined it",
+                record.actions.len()
+            );
+            return Err(self.contradiction(record.number, "LOG-4", &reason));
+        }
+        for (index, action) in record.actions.iter().enumerate() {
+            self.apply_action(logged, index, action)
                 .map_err(|reason| self.contradiction(record.number, "LOG-4", &reason))?;
         }
         let touched: BTreeSet<BusinessDate> =
@@ -38,20 +46,28 @@ impl DatasetState {
         if let Some(attempt) = &record.attempt {
             self.attempts.insert(attempt.clone(), record.number);
         }
+        for joined in &record.joined {
+            self.joined.insert(joined.attempt.clone(), record.number);
+        }
         self.commits.insert(record.commit.clone(), record.number);
         self.position = logged.position();
         self.last_at = Some(record.at);
         Ok(())
     }
 
-    fn apply_action(&mut self, logged: &LoggedRecord, action: &Action) -> Result<(), String> {
+    fn apply_action(
+        &mut self,
+        logged: &LoggedRecord,
+        index: usize,
+        action: &Action,
+    ) -> Result<(), String> {
         let record = &logged.record;
         match action {
             Action::AddFile { partition, file } => {
                 let files = &mut self.partition_entry(*partition, record.number).files;
                 let state = FileState {
                     spec: file.clone(),
-                    attempt: record.attempt.clone(),
+                    attempt: record.attempt_of(index).cloned(),
                     number: record.number,
                 };
                 if files.insert(file.name.clone(), state).is_some() {
@@ -79,7 +95,7 @@ impl DatasetState {
             Action::AddRejects { dt, file } => {
                 let state = RejectsState {
                     spec: file.clone(),
-                    attempt: record.attempt.clone(),
+                    attempt: record.attempt_of(index).cloned(),
                     number: record.number,
                     commit: record.commit.clone(),
                     retried_by: None,

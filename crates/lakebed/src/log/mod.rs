@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `walk` reads records, `state` is their fold, `load` gets it (from a `checkpoint` on, where there is
-//! one), `commit` is the one way a record is put, `replay` what happens to an input that was seen before,
+//! one), `commit` is the one way a record is put, `group` lets calls of one process share one, `replay` what happens to an input that was seen before,
 //! `attempts` what is known of a try and how it is given up.
 
 mod as_of;
@@ -21,7 +21,9 @@ mod checkpoint;
 mod commit;
 mod complete;
 mod diff;
+mod draft;
 mod fold;
+mod group;
 mod index;
 mod load;
 mod lookup;
@@ -45,9 +47,10 @@ pub(crate) use checkpoint::write_forged;
 pub use checkpoint::{
     Checkpoint, CheckpointContent, PassedOver, list_checkpoints, read_checkpoint, write_checkpoint,
 };
-pub use commit::{AppendedRecord, CommitOutcome, Draft, commit, refusal};
+pub use commit::{AppendedRecord, CommitOutcome, commit, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
 pub use diff::{DateDiff, DateSight, diff_states};
+pub use draft::Draft;
 pub use load::{Loaded, load};
 pub use moves::{finish_moves, restore_places, staged_attempts, staged_paths};
 pub use place::find_file;

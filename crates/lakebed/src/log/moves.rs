@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::log::commit::{CommitOutcome, Draft, commit};
+use crate::log::commit::{CommitOutcome, commit};
+use crate::log::draft::Draft;
 use crate::log::place::{Brought, bring};
-use crate::log::state::{DatasetState, FileState};
+use crate::log::state::{DatasetState, FileState, RejectsState};
 use crate::log::success::write_success;
 use crate::name::AttemptId;
 use crate::spec::{Action, By, Operation, PartitionKey, PartitionState, Requirement};
@@ -136,7 +137,8 @@ fn staged_places(
         }
     }
     for (dt, date) in state.dates().iter().filter(|(dt, _)| touched(**dt)) {
-        for rejects in date.rejects.iter().filter(|r| r.number == number) {
+        let mine = |r: &&RejectsState| r.number == number && r.attempt.as_ref() == Some(attempt);
+        for rejects in date.rejects.iter().filter(mine) {
             let path = rejects_dir(state.dataset(), *dt).child(&rejects.spec.name);
             places.insert(path.clone(), Some(path));
         }

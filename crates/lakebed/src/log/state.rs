@@ -109,6 +109,8 @@ pub struct DatasetState {
     pub(super) dates: BTreeMap<BusinessDate, DateState>,
     pub(super) commits: BTreeMap<CommitId, u64>,
     pub(super) attempts: BTreeMap<AttemptId, u64>,
+    /// Attempts whose appends joined the commit of another one.
+    pub(super) joined: BTreeMap<AttemptId, u64>,
     pub(super) abandoned: BTreeMap<AttemptId, u64>,
     pub(super) erased: BTreeSet<ContentHash>,
 }
@@ -126,6 +128,7 @@ impl DatasetState {
             dates: BTreeMap::new(),
             commits: BTreeMap::new(),
             attempts: BTreeMap::new(),
+            joined: BTreeMap::new(),
             abandoned: BTreeMap::new(),
             erased: BTreeSet::new(),
         }
@@ -227,7 +230,8 @@ impl DatasetState {
     /// The record that committed the attempt; `None` = it did not commit.
     #[must_use]
     pub fn committed_attempt(&self, attempt: &AttemptId) -> Option<u64> {
-        self.attempts.get(attempt).copied()
+        let own = self.attempts.get(attempt);
+        own.or_else(|| self.joined.get(attempt)).copied()
     }
 
     /// Whether the attempt was abandoned.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::log::commit::{CommitOutcome, Draft, commit};
+use crate::log::commit::{CommitOutcome, commit};
+use crate::log::draft::Draft;
 use crate::log::state::DatasetState;
 use crate::spec::{PartitionKey, SuccessFile, SuccessSpec};
 use crate::store::{Lake, StorePath, success_path};

@@ -10,7 +10,8 @@
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
-use crate::log::commit::{CommitOutcome, Draft};
+use crate::log::commit::CommitOutcome;
+use crate::log::draft::Draft;
 use crate::log::moves::finish_moves;
 use crate::log::state::DatasetState;
 use crate::log::success::{commit_withdrawn, withdraw_success, write_success};

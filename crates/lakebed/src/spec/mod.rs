@@ -25,8 +25,9 @@ pub use columns::{
 pub use lake::{LAKE_FORMAT, LakeSpec};
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
-    Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, LogPosition, Operation, Provenance,
-    RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement, min_reader,
+    Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,
+    Operation, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
+    min_reader,
 };
 pub use reject::{RejectReason, RejectRecord};
 pub use schema::{

@@ -13,13 +13,16 @@ use crate::spec::{PartitionKey, PartitionState};
 use crate::time::{BusinessDate, Instant};
 
 /// Format number of records this program writes.
-pub const RECORD_FORMAT: u32 = 2;
+pub const RECORD_FORMAT: u32 = 3;
 /// The oldest reader that understands a record which uses nothing newer ([`min_reader`]).
 pub const RECORD_MIN_READER: u32 = 1;
 
-/// The oldest reader that folds a record of these actions.
+/// The oldest reader that folds a record of these actions, with or without appends that joined it.
 #[must_use]
-pub fn min_reader(actions: &[Action]) -> u32 {
+pub fn min_reader(actions: &[Action], joined: &[JoinedAppend]) -> u32 {
+    if !joined.is_empty() {
+        return 3;
+    }
     let of_action = |action: &Action| match action {
         Action::AddPartition { .. } | Action::RetryRejects { .. } => 2,
         Action::AddFile { .. }
@@ -84,8 +87,37 @@ pub struct Record {
     /// What was checked against the fold of all earlier records.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub requires: Vec<Requirement>,
-    /// What changes.
+    /// What changes: the commit's own actions, then those of each append that joined it.
     pub actions: Vec<Action>,
+    /// Appends of other calls that this commit carries, in the order of their actions; empty = none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub joined: Vec<JoinedAppend>,
+}
+
+impl Record {
+    /// The attempt that staged what the action at `index` adds; `None` = none is named.
+    #[must_use]
+    pub fn attempt_of(&self, index: usize) -> Option<&AttemptId> {
+        let mut end = self.actions.len();
+        for joined in self.joined.iter().rev() {
+            let begin = end.saturating_sub(joined.actions);
+            if (begin..end).contains(&index) {
+                return Some(&joined.attempt);
+            }
+            end = begin;
+        }
+        self.attempt.as_ref()
+    }
+}
+
+/// An append of another call of the same process that a commit carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinedAppend {
+    /// Its attempt, by which the call knows its record again.
+    pub attempt: AttemptId,
+    /// How many of the record's actions are its own.
+    pub actions: usize,
 }
 
 /// What a commit did, for people and for statistics; the actions alone decide the fold.

@@ -1,6 +1,9 @@
 //! A lake: a store with its `lake.json`, and the clock of whoever works on it.
 
-use std::sync::Arc;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::name::LakeId;
@@ -15,6 +18,17 @@ pub struct Lake {
     store: Arc<dyn Store>,
     clock: Arc<Clock>,
     spec: Arc<LakeSpec>,
+    shared: Shared,
+}
+
+/// What those who hold clones of one lake share, by type and name.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared")
+    }
 }
 
 impl Lake {
@@ -29,6 +43,7 @@ impl Lake {
             store,
             clock,
             spec: Arc::new(spec),
+            shared: Shared::default(),
         })
     }
 
@@ -100,6 +115,19 @@ impl Lake {
     #[must_use]
     pub fn spec(&self) -> &LakeSpec {
         &self.spec
+    }
+
+    /// The one `T` of that name which all clones of this lake share; made when it is first asked for.
+    ///
+    /// It is for meeting other callers of the same process, never for state: a lake that is opened
+    /// twice has two.
+    #[must_use]
+    pub fn shared<T: Any + Send + Sync + Default>(&self, name: &str) -> Arc<T> {
+        let mut all = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all
+            .entry((TypeId::of::<T>(), name.to_owned()))
+            .or_insert_with(|| Arc::new(T::default()));
+        Arc::clone(known).downcast().unwrap_or_default()
     }
 
     /// The lake's id.

@@ -131,8 +131,8 @@ struct Step<'a> {
 impl Step<'_> {
     async fn run(&mut self, hash: &ContentHash, stats: &[FileStats]) -> Result<()> {
         let record = self.record;
-        for action in &record.actions {
-            self.apply_action(action).await?;
+        for (index, action) in record.actions.iter().enumerate() {
+            self.apply_action(index, action).await?;
         }
         let keys: Vec<PartitionKey> = self.touched.keys().copied().collect();
         for key in keys {
@@ -159,9 +159,9 @@ impl Step<'_> {
         rows.map_err(|e| self.database.error(APPLY, e))
     }
 
-    async fn apply_action(&mut self, action: &Action) -> Result<()> {
+    async fn apply_action(&mut self, index: usize, action: &Action) -> Result<()> {
         match action {
-            Action::AddFile { partition, file } => self.add_file(partition, file).await,
+            Action::AddFile { partition, file } => self.add_file(index, partition, file).await,
             Action::AddPartition { partition, state } => {
                 self.begin_partition(partition, *state).await
             }
@@ -276,7 +276,12 @@ impl Step<'_> {
         Ok(touched)
     }
 
-    async fn add_file(&mut self, key: &PartitionKey, file: &DataFileSpec) -> Result<()> {
+    async fn add_file(
+        &mut self,
+        index: usize,
+        key: &PartitionKey,
+        file: &DataFileSpec,
+    ) -> Result<()> {
         self.name_date(key.dt).await?;
         let Touched { id, folder, .. } = match self.find_partition(key).await? {
             Some(known) => known,
@@ -303,7 +308,7 @@ impl Step<'_> {
         .bind(file.blake3.as_str())
         .bind(file.provenance.as_str())
         .bind(bounds)
-        .bind(self.record.attempt.as_ref().map(|a| a.as_str()))
+        .bind(self.record.attempt_of(index).map(|a| a.as_str()))
         .bind(self.record.commit.as_str())
         .bind(self.number);
         if self.execute(query).await? == 0 {

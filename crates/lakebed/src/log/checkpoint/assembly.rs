@@ -45,6 +45,12 @@ impl Assembly {
             "partition" => self.add_partition(row),
             "file" => self.add_file(row),
             "input" => self.add_input(row),
+            "joined" => {
+                let attempt = need(row.attempt, "attempt")?.parse()?;
+                let number = need(row.number, "number")?;
+                self.state.joined.insert(attempt, number);
+                Ok(())
+            }
             "abandoned" => {
                 let attempt = need(row.attempt, "attempt")?.parse()?;
                 let number = need(row.number, "number")?;

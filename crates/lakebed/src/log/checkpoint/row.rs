@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! record      number commit attempt
+//! joined      number attempt
 //! date        dt number=changed revision=active sealed at
 //! revision    dt revision number base
 //! rejects     dt number name rows bytes hash more=retried_by (commit attempt)
@@ -119,6 +120,14 @@ fn record_rows(state: &DatasetState, put: &mut dyn FnMut(Row<'_>) -> Result<()>)
             number: Some(number),
             commit,
             attempt,
+            ..Row::default()
+        })?;
+    }
+    for (attempt, number) in &state.joined {
+        put(Row {
+            kind: "joined",
+            number: Some(*number),
+            attempt: Some(attempt.as_str()),
             ..Row::default()
         })?;
     }
