@@ -7,7 +7,8 @@ Python and the loading of libraries. Either way a query is asked
     cold    in a process of its own: nothing but the page cache is warm
     warm    in a process that was asked the same before; only where `lakebed sql` takes several statements
 
-and always both in the same way.
+and always both in the same way. CPU is DuckDB's around execute and fetch, with all its threads, but Lakebed's of the
+whole process, because nothing tells it otherwise.
 """
 
 import dataclasses
@@ -77,6 +78,7 @@ def ask_duckdb(python: pathlib.Path, texts: list[str], repeats: int) -> Run:
     """All queries in one new process; `extra[n]` holds what query n cost each time."""
     done = run([python, BENCH / "ask_duckdb.py", repeats], text=json.dumps(texts))
     done.extra = dict(enumerate(json.loads(done.stdout)))
+    done.cpu_s = sum(cost["cpu_ms"] for costs in done.extra.values() for cost in costs) / 1000
     return done
 
 
@@ -96,5 +98,5 @@ def normal(rows: list[list]) -> list[list[str]]:
         try:
             return f"{float(value):.9g}"
         except (TypeError, ValueError):
-            return re.sub(r"(\+00:00|\+00|Z)$", "", str(value).replace("T", " "))
+            return re.sub(r"(\.0+)?(\+00:00|\+00|Z)$", "", str(value).replace("T", " "))
     return sorted([cell(v) for v in row] for row in rows)

@@ -39,6 +39,8 @@ fn main() -> ExitCode {
 
 fn run(args: &[&str]) -> Result<Value> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // The catalog's connections wait with time limits.
+        .enable_time()
         .build()
         .map_err(|e| Error::io("start the runtime", "", e))?;
     match args {
