@@ -44,9 +44,9 @@ class Project:
 
     def publish(self, dataset: str, nested: bool = False) -> None:
         """Publishes version 1 of a dataset of a layer, `clean/SOURCE` or `clean/SOURCE.NAME`."""
-        source, _, name = dataset.split("/")[1].partition(".")
-        folder = self.folder / "sources" / source
-        schemas = folder / "schemas" / (name or source)
+        name = dataset.split("/")[1]
+        folder = self.folder / "sources" / name.partition(".")[0]
+        schemas = folder / "schemas" / name
         schemas.mkdir(parents=True, exist_ok=True)
         (folder / "source.toml").write_text('class = "log"\n', encoding="utf-8")
         fields = "".join(f'\n[[field]]\nid = {i}\nname = "{n}"\ntype = "{t}"\n' for i, (n, t) in enumerate(FIELDS, 1))

@@ -4,15 +4,15 @@
 //! lakebed-bench commits PROJECT DATASET DATE INPUTS THREADS    one commit for each file in the folder INPUTS
 //! lakebed-bench lake PROJECT TEMPLATE ROWS DATASET... --days N --files N
 //!                                                              a lake of many partitions, all of one Parquet file
-//! lakebed-bench load PROJECT DATASET...                        folds logs, as a program does that opens them
+//! lakebed-bench load | audit | rebuild PROJECT                 what grows with a lake, for a profiler
 //! ```
 //!
 //! PROJECT is a folder that `lakebed init` made and where the datasets' schemas are published. Answers are one
 //! JSON object on standard output.
 
 mod commits;
+mod govern;
 mod lake;
-mod load;
 
 use std::io::Write;
 use std::path::Path;
@@ -57,7 +57,9 @@ fn run(args: &[&str]) -> Result<Value> {
             let template = lake::Template::read(Path::new(template), number(rows)?)?;
             lake::write(&runtime, Path::new(project), &template, &datasets, shape)
         }
-        ["load", project, datasets @ ..] => load::measure(&runtime, Path::new(project), datasets),
+        ["load", project] => govern::measure_load(&runtime, Path::new(project)),
+        ["audit", project] => govern::measure_audit(&runtime, Path::new(project)),
+        ["rebuild", project] => govern::measure_rebuild(&runtime, Path::new(project)),
         _ => Err(Error::invalid("understand the call").hint("src/main.rs says what there is")),
     }
 }
