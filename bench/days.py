@@ -7,8 +7,8 @@ import statistics
 from measure import OUT, data, note, rounds, venv_python, verdict
 from planning import day
 from project import Project
-from sessions import (WARM_REPEATS, Query, ask_duckdb, ask_lakebed, ask_lakebed_warm, rows_of_duckdb, rows_of_lakebed,
-                      takes_statements)
+from sessions import (WARM_REPEATS, Query, agree, ask_duckdb, ask_lakebed, ask_lakebed_warm, rows_of_duckdb,
+                      rows_of_lakebed, takes_statements)
 
 DAYS = 60
 TARGET = 30
@@ -32,7 +32,7 @@ def days_part(options) -> str:
         for name, where in (("one", f" WHERE dt = '{wanted}'"), ("all", " WHERE true")):
             texts["lakebed", name] = query.text("lakebed", "clean.rentals").replace("{where}", where)
             texts["duckdb", name] = query.text("duckdb", table).replace("{where}", where)
-            if rows_of_lakebed(project, texts["lakebed", name]) != rows_of_duckdb(python, texts["duckdb", name]):
+            if not agree(rows_of_lakebed(project, texts["lakebed", name]), rows_of_duckdb(python, texts["duckdb", name])):
                 raise SystemExit(f"{query.name}, {name}: lakebed and DuckDB do not agree")
         text.append(query_section(options, python, project, query, texts))
     shutil.rmtree(project.folder)

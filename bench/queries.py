@@ -5,8 +5,8 @@ import statistics
 
 from measure import Run, data, note, venv_python
 from project import Project
-from sessions import (WARM_REPEATS, Query, ask_duckdb, ask_lakebed, ask_lakebed_warm, rows_of_duckdb, rows_of_lakebed,
-                      takes_statements)
+from sessions import (WARM_REPEATS, Query, agree, ask_duckdb, ask_lakebed, ask_lakebed_warm, rows_of_duckdb,
+                      rows_of_lakebed, takes_statements)
 
 QUERIES = [
     Query("count(*)", "SELECT count(*) AS n FROM {table}"),
@@ -45,6 +45,7 @@ def queries_part(options) -> str:
     project.ingest(data("jsonl", rows))
     some_id = rows_of_lakebed(project, "SELECT max(id) AS id FROM clean.rentals WHERE id < 7000000000 + 20 * "
                               f"{rows}")[0][0]
+    some_id = str(int(some_id))
     table = f"read_parquet('{project.glob}', hive_partitioning = true)"
     ours = [q.text("lakebed", "clean.rentals").replace("{id}", some_id) for q in QUERIES]
     theirs = [q.text("duckdb", table).replace("{id}", some_id) for q in QUERIES]
@@ -58,8 +59,10 @@ def queries_part(options) -> str:
 def check(python, project: Project, ours: list[str], theirs: list[str]) -> None:
     for query, a, b in zip(QUERIES, ours, theirs):
         mine, other = rows_of_lakebed(project, a), rows_of_duckdb(python, b)
-        if len(mine) != len(other) or (query.name not in LOOSE and mine != other):
-            raise SystemExit(f"{query.name}: lakebed and DuckDB do not agree\n{mine[:3]}\n{other[:3]}")
+        if len(mine) != len(other) or (query.name not in LOOSE and not agree(mine, other)):
+            differing = [pair for pair in zip(mine, other) if not agree(*([row] for row in pair))]
+            raise SystemExit(f"{query.name}: lakebed and DuckDB do not agree: {len(mine)} and {len(other)} rows\n"
+                             f"{differing[:3]}")
 
 
 Pairs = list[tuple[list[float], list[float]]]

@@ -13,6 +13,7 @@ whole process, because nothing tells it otherwise.
 
 import dataclasses
 import json
+import math
 import pathlib
 import re
 
@@ -82,21 +83,30 @@ def ask_duckdb(python: pathlib.Path, texts: list[str], repeats: int) -> Run:
     return done
 
 
-def rows_of_lakebed(project: Project, text: str) -> list[list[str]]:
+def rows_of_lakebed(project: Project, text: str) -> list[list]:
     found = json.loads(project.call("sql", text, "--format", "json").stdout)
     return normal([list(row.values()) for row in found])
 
 
-def rows_of_duckdb(python: pathlib.Path, text: str) -> list[list[str]]:
+def rows_of_duckdb(python: pathlib.Path, text: str) -> list[list]:
     return normal(json.loads(run([python, BENCH / "ask_duckdb.py", "rows"], text=json.dumps([text])).stdout))
 
 
-def normal(rows: list[list]) -> list[list[str]]:
-    """Rows as two programs may say them alike: numbers to nine digits, instants and days without their zone, in
-    one order."""
-    def cell(value: object) -> str:
+def normal(rows: list[list]) -> list[list]:
+    """Rows as two programs may say them alike: numbers as numbers, instants without their zone, in one order."""
+    def cell(value: object) -> object:
         try:
-            return f"{float(value):.9g}"
+            return float(value)
         except (TypeError, ValueError):
-            return re.sub(r"(\.0+)?(\+00:00|\+00|Z)$", "", str(value).replace("T", " "))
-    return sorted([cell(v) for v in row] for row in rows)
+            return re.sub(r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.0+)?(\+00:00|\+00|Z)?$", r"\1 \2", str(value))
+    return sorted(([cell(v) for v in row] for row in rows), key=lambda row: [str(v) for v in row])
+
+
+def agree(mine: list[list], other: list[list]) -> bool:
+    """Whether two answers are one: averages of decimals may end in another digit."""
+    def same(a: object, b: object) -> bool:
+        if isinstance(a, float) and isinstance(b, float):
+            return math.isclose(a, b, rel_tol=1e-6)
+        return a == b
+    return len(mine) == len(other) and all(
+        len(a) == len(b) and all(map(same, a, b)) for a, b in zip(mine, other))

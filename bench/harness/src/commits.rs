@@ -1,6 +1,7 @@
 //! Commits of one process: every file of a folder is one small append, acknowledged when it is durable.
 //!
-//! The threads share one handle of the lake and one of the catalog, and take the files in turn.
+//! The threads share one handle of the lake and one of the catalog, and take the files in turn. One large file
+//! is what a profiler looks at: it is decoded by all cores.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -118,7 +119,11 @@ fn request(job: &Job, file: &Path) -> IngestRequest {
             note: None,
         },
         // A file of ten rows has nothing to share out.
-        threads: Some(1),
+        threads: is_small(file).then_some(1),
         group_bytes: None,
     }
+}
+
+fn is_small(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|m| m.len() < 1 << 20)
 }
