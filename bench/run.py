@@ -57,7 +57,7 @@ PEERS = {"commits": ("lakes", "duckdb deltalake"), "scale": None, "build": None}
 
 
 # ---------------------------------------------------------------- the page
-def machine(part: str, load: float) -> str:
+def machine(options, part: str, load: float) -> str:
     """What the figures were measured on; `load` is the machine's load when the part began."""
     model = "unknown processor"
     for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -71,8 +71,9 @@ def machine(part: str, load: float) -> str:
     if kind is not None:
         code = f"import importlib.metadata as m; print(', '.join(f'{{n}} {{m.version(n)}}' for n in '{kind[1]}'.split()))"
         peers = "; " + run([venv_python(kind[0]), "-c", code]).stdout.strip()
+    binary = "" if options.built else ", a binary that was given"
     state = "quiet" if load < 0.5 else "busy: ratios count, seconds do not"
-    return (f"{time.strftime('%Y-%m-%d')}, commit {commit}; {os.cpu_count()} x {model}, {memory:.0f} GiB, "
+    return (f"{time.strftime('%Y-%m-%d')}, commit {commit}{binary}; {os.cpu_count()} x {model}, {memory:.0f} GiB, "
             f"{platform.system()}{peers}. Load before it began {load:.1f} ({state}).\n")
 
 
@@ -107,7 +108,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     OUT.mkdir(parents=True, exist_ok=True)
-    if options.lakebed is None and options.parts != ["build"]:
+    options.built = options.lakebed is None
+    if options.built and options.parts != ["build"]:
         note("building")
         run(["cargo", "build", "--release", "--locked"], cwd=ROOT)
         options.lakebed = ROOT / "target" / "release" / "lakebed"
@@ -115,7 +117,7 @@ def main() -> None:
     options.harness = options.harness and options.harness.resolve()
     for part in options.parts:
         load, started = os.getloadavg()[0], time.perf_counter()
-        text = PARTS[part](options) + "\n" + machine(part, load)
+        text = PARTS[part](options) + "\n" + machine(options, part, load)
         note(f"{part}: {time.perf_counter() - started:.0f} s")
         print(text, flush=True)
         if not options.quick and options.part_of_scale == 1:
