@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes the benchmark's data: rental listings as a crawler would have them, the same bytes everywhere.
 
-    generate.py jsonl ROWS FILE      13 fields, 15 leaf columns, some 500 bytes a record
-    generate.py csv ROWS FILE        10 flat columns, quoted line breaks and doubled quotes
+    generate.py jsonl ROWS FILE             13 fields, 15 leaf columns, some 500 bytes a record
+    generate.py jsonl-shuffled ROWS FILE    the same records, the keys of each in an order of its own
+    generate.py jsonl-sparse ROWS FILE      the same records, each without some three in ten of its keys but `id`
+    generate.py csv ROWS FILE               11 flat columns, quoted line breaks and doubled quotes
 
 Text is drawn from a small vocabulary in Chinese and English, so it compresses better than real text.
 Numbers come from our own generator (a 64-bit LCG), not from a library that may change.
@@ -69,11 +71,11 @@ def when(numbers: Numbers, i: int) -> str:
     return f"2026-11-{1 + minute // 1440:02}T{minute // 60 % 24:02}:{minute % 60:02}:{numbers.below(60):02}+08:00"
 
 
-def json_record(numbers: Numbers, i: int) -> str:
+def json_members(numbers: Numbers, i: int) -> list[str]:
     number = 7_000_000_000 + i * 37 + numbers.below(37)
     about, level = description(numbers), floor(numbers)
     parts = [
-        f'{{"id":{number}',
+        f'"id":{number}',
         f'"title":"{words(numbers, 3 + numbers.below(4), WORDS, " ")}"',
         f'"url":"https://rent.example.com/listing/{number}.html?from=list&page={i // 30}"',
         f'"city":"{CITIES[numbers.below(20)]}"',
@@ -89,8 +91,37 @@ def json_record(numbers: Numbers, i: int) -> str:
         parts.append('"description":null' if about is None else f'"description":"{about}"')
     tags = ",".join(f'"{WORDS[numbers.below(32)]}"' for _ in range(numbers.below(4)))
     parts.append(f'"tags":[{tags}]')
-    parts.append(f'"agent":{{"name":"{NAMES[numbers.below(10)]}","phone":"09{numbers.below(100_000_000):08}"}}}}')
-    return ",".join(parts)
+    parts.append(f'"agent":{{"name":"{NAMES[numbers.below(10)]}","phone":"09{numbers.below(100_000_000):08}"}}')
+    return parts
+
+
+def json_record(numbers: Numbers, i: int) -> str:
+    return "{" + ",".join(json_members(numbers, i)) + "}"
+
+
+class Variant:
+    """Records whose values are those of `json_record`; what is changed comes from numbers of its own."""
+
+    def __init__(self, change) -> None:
+        self.change, self.numbers = change, Numbers(20261201)
+
+    def __call__(self, numbers: Numbers, i: int) -> str:
+        return "{" + ",".join(self.change(self.numbers, json_members(numbers, i))) + "}"
+
+
+def shuffled(numbers: Numbers, members: list[str]) -> list[str]:
+    """Fisher and Yates; in half of the records the members of `agent` change places, too."""
+    if numbers.below(2) == 0:
+        name, phone = members[-1].removeprefix('"agent":{').removesuffix("}").split(",")
+        members[-1] = f'"agent":{{{phone},{name}}}'
+    for last in range(len(members) - 1, 0, -1):
+        chosen = numbers.below(last + 1)
+        members[last], members[chosen] = members[chosen], members[last]
+    return members
+
+
+def sparse(numbers: Numbers, members: list[str]) -> list[str]:
+    return [m for n, m in enumerate(members) if n == 0 or numbers.below(10) >= 3]
 
 
 def csv_record(numbers: Numbers, i: int) -> str:
@@ -113,9 +144,17 @@ def csv_record(numbers: Numbers, i: int) -> str:
 CSV_HEADER = "id,title,url,city,price,area,rooms,owner,posted_at,floor,description"
 
 
+FORMS = {
+    "jsonl": lambda: json_record,
+    "jsonl-shuffled": lambda: Variant(shuffled),
+    "jsonl-sparse": lambda: Variant(sparse),
+    "csv": lambda: csv_record,
+}
+
+
 def write(form: str, rows: int, path: str) -> None:
     numbers = Numbers(20261130)
-    record = json_record if form == "jsonl" else csv_record
+    record = FORMS[form]()
     with open(path, "w", encoding="utf-8", newline="\n") as out:
         if form == "csv":
             out.write(CSV_HEADER + "\n")
