@@ -330,6 +330,34 @@ impl QueryEngine {
         })))
     }
 
+    /// The catalog that is asked.
+    pub(crate) fn catalog(&self) -> &dyn Catalog {
+        &*self.catalog
+    }
+
+    /// Functions and configuration.
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// The names of a dataset's columns, those on demand included; none where it is unknown.
+    pub(crate) async fn dataset_columns(&self, dataset: &DatasetRef) -> Result<Vec<String>> {
+        if self.catalog.list_schemas(Some(dataset)).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let table = self.dataset_table(dataset, true, &Arc::default()).await?;
+        let schema = table.schema();
+        Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
+    }
+
+    /// Brings the whole catalog up to date, as a query over a system table does first.
+    pub async fn freshen_all(&self) -> Result<()> {
+        match &self.options.freshen {
+            Some(hook) => hook.freshen_all().await,
+            None => Ok(()),
+        }
+    }
+
     /// Every published version of a dataset, in order; none is an unknown table.
     async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
         let rows = self.catalog.list_schemas(Some(dataset)).await?;

@@ -16,4 +16,4 @@ mod source;
 mod sql;
 
 pub(crate) use dispatch::{format_of, run};
-pub(crate) use sql::engine as sql_engine;
+pub(crate) use sql::{engine as sql_engine, query_cost, write_rows};

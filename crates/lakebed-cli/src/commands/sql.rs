@@ -1,4 +1,5 @@
-//! `sql`: a query, its rows to stdout or into a file, and with `--stats` what it cost.
+//! `sql`: a query, its rows to stdout or into a file, and with `--stats` what it cost; several from
+//! standard input, one after the other; from a terminal, the prompt.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -15,59 +16,131 @@ use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 use lakebed_query::{
-    Freshen, QueryEngine, QueryMeter, QueryOptions, QueryResult, QueryStats, write_csv, write_json,
-    write_parquet, write_table,
+    Freshen, QueryEngine, QueryMeter, QueryOptions, QueryResult, QueryStats, Rest, split_script,
+    write_csv, write_json, write_parquet, write_table,
 };
 
 use crate::args::{SqlArgs, SqlFormat};
 use crate::context::{Context, Globals, put_sources};
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::prompt::{self, PromptOptions};
 use crate::table::{count, size};
 
-/// A query, resolved.
+/// A call, resolved.
 struct SqlOptions {
-    query: String,
+    asked: Asked,
     format: SqlFormat,
     output: Option<PathBuf>,
     stats: bool,
 }
 
+/// What is to be answered.
+enum Asked {
+    /// One statement, from the command line.
+    Query(String),
+    /// Any number of them, from standard input.
+    Script(String),
+    /// What comes from a terminal.
+    Prompt,
+}
+
+impl Asked {
+    fn resolve(query: Option<String>) -> Result<Self> {
+        match query {
+            Some(text) if text != "-" => Ok(Self::Query(text)),
+            None if io::stdin().is_terminal() => Ok(Self::Prompt),
+            Some(_) | None => {
+                let mut text = String::new();
+                io::stdin()
+                    .read_to_string(&mut text)
+                    .map_err(|e| Error::io("read", "standard input", e))?;
+                Ok(Self::Script(text))
+            }
+        }
+    }
+}
+
 impl SqlOptions {
     fn resolve(args: SqlArgs) -> Result<Self> {
-        let query = if args.query == "-" {
-            let mut text = String::new();
-            io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|e| Error::io("read", "standard input", e))?;
-            text
-        } else {
-            args.query
-        };
-        if args.format == SqlFormat::Parquet && args.output.is_none() && io::stdout().is_terminal()
-        {
-            return Err(Error::invalid("Parquet does not go to a terminal")
-                .hint("add `--output FILE`, or take another `--format`"));
-        }
-        Ok(Self {
-            query,
+        let options = Self {
+            asked: Asked::resolve(args.query)?,
             format: args.format,
             output: args.output,
             stats: args.stats,
-        })
+        };
+        let to_prompt = matches!(options.asked, Asked::Prompt);
+        if to_prompt && options.output.is_some() {
+            return Err(Error::invalid("a prompt writes to no file")
+                .hint("`lakebed sql QUERY --output FILE` does"));
+        }
+        let on_terminal = to_prompt || (options.output.is_none() && io::stdout().is_terminal());
+        if options.format == SqlFormat::Parquet && on_terminal {
+            return Err(Error::invalid("Parquet does not go to a terminal")
+                .hint("add `--output FILE`, or take another `--format`"));
+        }
+        Ok(options)
+    }
+
+    /// The statements in their order; a text that says nothing is one, which the engine refuses.
+    fn statements(&self) -> Result<Vec<&str>> {
+        let text = match &self.asked {
+            Asked::Query(text) => return Ok(vec![text]),
+            Asked::Script(text) => text,
+            Asked::Prompt => return Ok(Vec::new()),
+        };
+        let script = split_script(text);
+        let mut statements = script.statements;
+        if script.rest_is != Rest::Nothing || statements.is_empty() {
+            statements.push(script.rest);
+        }
+        let whole = self.output.is_some() || self.format == SqlFormat::Parquet;
+        if statements.len() > 1 && whole {
+            let n = statements.len();
+            return Err(
+                Error::invalid(format!("{n} statements do not go into one file"))
+                    .hint("call once for each statement, or take `--format json`, `csv` or `table` on standard output"),
+            );
+        }
+        Ok(statements)
     }
 }
 
 /// `lakebed sql`
 pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> {
     let options = SqlOptions::resolve(args)?;
+    let statements = options.statements()?;
     let context = Context::open(globals).await?;
-    let result = engine(&context)?.sql(&options.query).await?;
+    let engine = engine(&context)?;
+    if matches!(options.asked, Asked::Prompt) {
+        let shown = PromptOptions {
+            format: options.format,
+            timing: options.stats,
+        };
+        return prompt::run(engine, shown, globals.printer).await;
+    }
+    for (i, statement) in statements.into_iter().enumerate() {
+        if i > 0 && options.format == SqlFormat::Table {
+            globals.printer.bytes(b"\n")?;
+        }
+        answer(&engine, statement, &options, globals.printer).await?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Answers one statement.
+async fn answer(
+    engine: &QueryEngine,
+    text: &str,
+    options: &SqlOptions,
+    printer: &Printer,
+) -> Result<()> {
+    let result = engine.sql(text).await?;
     for warning in result.warnings() {
-        globals.printer.warn(warning);
+        printer.warn(warning);
     }
     for table in &result.stats().tables {
-        globals.printer.debug(format!(
+        printer.debug(format!(
             "{}: {} of {} read, {}",
             table.table,
             table.files_read,
@@ -77,10 +150,10 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
     }
     let (meter, stats) = (result.meter(), result.stats().clone());
     let rows = match &options.output {
-        None => to_stdout(globals.printer, result, options.format).await?,
+        None => to_stdout(printer, result, options.format).await?,
         Some(path) => {
             let rows = to_file(path, result, options.format).await?;
-            globals.printer.info(format!(
+            printer.info(format!(
                 "wrote {} to {}",
                 count(rows, "row"),
                 path.display()
@@ -89,13 +162,13 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
         }
     };
     if options.stats {
-        globals.printer.stderr(&cost(&meter, &stats, rows));
+        printer.stderr(&query_cost(&meter, &stats, rows));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// What a query cost, one `name value` a line; `rows` is absent where not all were taken.
-fn cost(meter: &QueryMeter, stats: &QueryStats, rows: Option<u64>) -> String {
+pub(crate) fn query_cost(meter: &QueryMeter, stats: &QueryStats, rows: Option<u64>) -> String {
     let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);
     let mut lines = vec![
         ("planning_ms", ms(meter.planning())),
@@ -160,7 +233,7 @@ impl Freshen for FollowLog {
 }
 
 /// Writes rows in the format asked for; returns how many.
-async fn write_rows(
+pub(crate) async fn write_rows(
     result: QueryResult,
     format: SqlFormat,
     out: &mut (dyn Write + Send),
