@@ -11,6 +11,7 @@ mod exit;
 mod failure;
 mod printer;
 mod progress;
+mod prompt;
 #[cfg(test)]
 mod reference;
 mod start;

@@ -36,6 +36,7 @@ use crate::by_file::AggregateByFile;
 use crate::comparisons::Comparisons;
 use crate::error::convert;
 use crate::history::{ObjectKey, history_plan};
+use crate::latest::latest_of;
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
 use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
@@ -274,6 +275,49 @@ impl QueryEngine {
             timestamp_us_to_datetime(now.micros()).map(|at| at.and_utc());
         props.config_options = Some(config);
         Ok(())
+    }
+
+    /// The catalog that is asked.
+    pub(crate) fn catalog(&self) -> &dyn Catalog {
+        &*self.catalog
+    }
+
+    /// Functions and configuration.
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// The names of a table's columns, those on demand included; none where it is unknown. The
+    /// newest rows of a dataset have its columns.
+    pub(crate) async fn dataset_columns(&self, dataset: &DatasetRef) -> Result<Vec<String>> {
+        let mut known = Some(dataset.clone());
+        if self.catalog.list_schemas(Some(dataset)).await?.is_empty() {
+            known = latest_of(dataset);
+        }
+        let Some(known) = known else {
+            return Ok(Vec::new());
+        };
+        if self.catalog.list_schemas(Some(&known)).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let table = self.maker(&Arc::default()).present(&known, true).await?;
+        let schema = table.schema();
+        Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
+    }
+
+    /// The tables of newest rows that there are of these datasets.
+    pub(crate) fn latest_views(&self, datasets: &BTreeSet<DatasetRef>) -> Vec<DatasetRef> {
+        let trace = Arc::default();
+        let views = self.maker(&trace).latest_views(datasets);
+        views.into_iter().map(|(_, _, view)| view).collect()
+    }
+
+    /// Brings the whole catalog up to date, as a query over a system table does first.
+    pub async fn freshen_all(&self) -> Result<()> {
+        match &self.options.freshen {
+            Some(hook) => hook.freshen_all().await,
+            None => Ok(()),
+        }
     }
 
     /// Counts the reads of this query; a failure is a warning, since it changes no answer.

@@ -14,6 +14,8 @@
 //! | `nested_text` | nested values cast to texts are JSON |
 //! | `today` | the business date of now |
 //! | `by_file` | aggregates over columns that the catalog knows are computed from it |
+//! | `script` | cuts a text of several statements |
+//! | `complete` | what may stand at a place of an unfinished text |
 //! | `engine` | freshens the catalog, plans |
 //! | `tables` | makes what a query names |
 //! | `latest` | the newest row of each key |
@@ -30,6 +32,7 @@ mod analyze;
 mod by_file;
 mod clauses;
 mod comparisons;
+mod complete;
 mod engine;
 mod error;
 mod hints;
@@ -41,12 +44,15 @@ mod output;
 mod past;
 mod result;
 mod scan;
+mod script;
 mod statement;
 mod system;
 mod tables;
 mod today;
 
+pub use complete::Completion;
 pub use engine::{Freshen, QueryEngine, QueryOptions};
 pub use history::ObjectKey;
 pub use output::{write_csv, write_json, write_parquet, write_table};
 pub use result::{QueryMeter, QueryResult, QueryStats, TableFiles};
+pub use script::{Rest, Script, split_script};

@@ -257,7 +257,7 @@ impl QueryResult {
             Some(Err(e)) => {
                 let error = convert(&e);
                 Err(if is_unnamed_damage(&e) {
-                    self.name_damage(error).await
+                    name_damage(&self.meter.log, &self.lake, error).await
                 } else {
                     error
                 })
@@ -284,24 +284,22 @@ impl QueryResult {
         }
         Ok(batches)
     }
+}
 
-    /// Looks which of the opened files are not what the catalog says, and names them.
-    async fn name_damage(&self, error: Error) -> Error {
-        let damaged: BTreeSet<String> = self
-            .meter
-            .log
-            .find_damaged(&self.lake)
-            .await
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let Some(first) = damaged.iter().next() else {
-            return error;
-        };
-        let named = error.with("file", first);
-        match damaged.len() {
-            1 => named,
-            _ => named.hint(format!("damaged files are {}", quoted(&damaged))),
-        }
+/// Looks which of the opened files are not what the catalog says, and names them.
+async fn name_damage(log: &ReadLog, lake: &Lake, error: Error) -> Error {
+    let damaged: BTreeSet<String> = log
+        .find_damaged(lake)
+        .await
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let Some(first) = damaged.iter().next() else {
+        return error;
+    };
+    let named = error.with("file", first);
+    match damaged.len() {
+        1 => named,
+        _ => named.hint(format!("damaged files are {}", quoted(&damaged))),
     }
 }

@@ -151,7 +151,7 @@ fn statement_error(text: &str, error: &Error) -> Error {
     }
     if error.message().contains("single SQL statement") {
         return Error::invalid("the text holds more than one statement")
-            .hint("call once for each statement");
+            .hint("call once for each statement, or send them through standard input: `lakebed sql < FILE`");
     }
     let mut copy = Error::new(error.kind(), error.message());
     for hint in error.hints() {
@@ -196,7 +196,8 @@ fn in_schema(schema: &str, table: &str) -> Option<NamedTable> {
     dataset(layer, table).map(named_dataset)
 }
 
-fn named_table(reference: &TableReference) -> NamedTable {
+/// What a name in a query stands for.
+pub(crate) fn named_table(reference: &TableReference) -> NamedTable {
     let found = match reference {
         TableReference::Bare { table } => dataset(DEFAULT_SCHEMA, table).map(named_dataset),
         TableReference::Partial { schema, table } => in_schema(schema, table),

@@ -56,6 +56,18 @@ impl SystemTable {
         }
     }
 
+    /// The names of its columns.
+    pub(crate) fn column_names(self) -> Vec<String> {
+        let columns = match self {
+            Self::Partitions => partitions(&[]),
+            Self::Files => files(&[]),
+            Self::Commits => commits(&[]),
+            Self::Schemas => schemas(&[]),
+            Self::SourceDay => source_days(&[]),
+        };
+        columns.into_iter().map(|c| c.0.to_owned()).collect()
+    }
+
     /// Its rows, as the catalog has them now.
     pub(crate) async fn load(self, catalog: &dyn Catalog) -> Result<MemTable> {
         let every = PartitionFilter::default();

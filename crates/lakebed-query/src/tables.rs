@@ -87,23 +87,36 @@ impl TableMaker<'_> {
             if is_new(&NamedTable::Dataset(table.clone())) {
                 tables.add(&table.place, self.present(dataset, false).await?)?;
             }
-            let Some(declared) = self.declared(dataset).filter(DatasetConfig::has_latest) else {
-                continue;
-            };
-            let Ok(name) = latest_name(dataset).parse() else {
-                continue;
-            };
-            let view = DatasetTable::new(DatasetRef {
-                layer: dataset.layer,
-                dataset: name,
-            });
-            if !datasets.contains(&view.dataset) && is_new(&NamedTable::Dataset(view.clone())) {
+        }
+        for (dataset, declared, view) in self.latest_views(&datasets) {
+            let view = DatasetTable::new(view);
+            if is_new(&NamedTable::Dataset(view.clone())) {
                 let versions = self.published_versions(dataset).await?;
                 let table = self.ranked(dataset, specs(versions), Vec::new());
-                tables.add(&view.place, latest_view(table, &declared, false)?)?;
+                // A key that names no column is told to whoever asks for the newest rows.
+                if let Ok(made) = latest_view(table, &declared, false) {
+                    tables.add(&view.place, made)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// The datasets that have a table of newest rows, with what they declare and that table's name.
+    pub(crate) fn latest_views<'b>(
+        &self,
+        datasets: &'b BTreeSet<DatasetRef>,
+    ) -> Vec<(&'b DatasetRef, DatasetConfig, DatasetRef)> {
+        let view = |dataset: &'b DatasetRef| {
+            let declared = self.declared(dataset)?;
+            let view = DatasetRef {
+                layer: dataset.layer,
+                dataset: latest_name(dataset).parse().ok()?,
+            };
+            let shown = declared.has_latest() && !datasets.contains(&view);
+            shown.then_some((dataset, declared, view))
+        };
+        datasets.iter().filter_map(view).collect()
     }
 
     fn declared(&self, dataset: &DatasetRef) -> Option<DatasetConfig> {
@@ -136,7 +149,8 @@ impl TableMaker<'_> {
         }
     }
 
-    async fn present(
+    /// A dataset as it is now.
+    pub(crate) async fn present(
         &self,
         dataset: &DatasetRef,
         with_origin: bool,

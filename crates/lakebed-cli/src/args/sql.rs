@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
     /// The query, for example "SELECT dt, count(*) FROM clean.wechat GROUP BY dt"; `-` = from standard input
+    /// [default: standard input, which may hold several, each ended by `;`; on a terminal, a prompt]
     #[arg(value_name = "QUERY")]
-    pub(crate) query: String,
+    pub(crate) query: Option<String>,
     /// Form of the rows
     #[arg(long, value_enum, default_value_t = SqlFormat::Table)]
     pub(crate) format: SqlFormat,

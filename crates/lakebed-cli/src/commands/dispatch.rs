@@ -7,7 +7,7 @@ use crate::args::{
     TextFormat,
 };
 use crate::commands::{
-    catalog, dataset, govern, ingest, log, project, rejects, revision, schema, source, sql,
+    catalog, dataset, govern, history, ingest, log, project, rejects, revision, schema, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -43,7 +43,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         },
         Command::Partitions(args) => catalog::partitions(&args, globals).await,
         Command::Sql(args) => sql::query(args, globals).await,
-        Command::History(args) => sql::history(args, globals).await,
+        Command::History(args) => history::history(args, globals).await,
         Command::Audit(args) => govern::audit(&args, globals).await,
         Command::Demo(args) => demo::run(args, globals).await,
     }

@@ -1,9 +1,9 @@
-//! `sql` and `history`: a query, its rows to stdout or into a file, and with `--stats` what it cost.
+//! `sql`: a query, its rows to stdout or into a file, and with `--stats` what it cost; several from
+//! standard input, one after the other; from a terminal, the prompt.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,55 +15,128 @@ use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 use lakebed_query::{
-    Freshen, ObjectKey, QueryEngine, QueryMeter, QueryOptions, QueryResult, QueryStats, write_csv,
-    write_json, write_parquet, write_table,
+    Freshen, QueryEngine, QueryMeter, QueryOptions, QueryStats, Rest, split_script,
 };
 
-use crate::args::{RowsHistoryArgs, SqlArgs, SqlFormat};
+use crate::args::{SqlArgs, SqlFormat};
+use crate::commands::rows::{check_terminal, write_result};
 use crate::context::{Context, Globals, put_sources};
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::prompt::{self, PromptOptions};
 use crate::table::{count, size};
 
-/// A query, resolved.
+/// A call, resolved.
 struct SqlOptions {
-    query: String,
+    asked: Asked,
     format: SqlFormat,
     output: Option<PathBuf>,
     stats: bool,
 }
 
+/// What is to be answered.
+enum Asked {
+    /// One statement, from the command line.
+    Query(String),
+    /// Any number of them, from standard input.
+    Script(String),
+    /// What comes from a terminal.
+    Prompt,
+}
+
+impl Asked {
+    fn resolve(query: Option<String>) -> Result<Self> {
+        match query {
+            Some(text) if text != "-" => Ok(Self::Query(text)),
+            None if io::stdin().is_terminal() => Ok(Self::Prompt),
+            Some(_) | None => {
+                let mut text = String::new();
+                io::stdin()
+                    .read_to_string(&mut text)
+                    .map_err(|e| Error::io("read", "standard input", e))?;
+                Ok(Self::Script(text))
+            }
+        }
+    }
+}
+
 impl SqlOptions {
     fn resolve(args: SqlArgs) -> Result<Self> {
-        let query = if args.query == "-" {
-            let mut text = String::new();
-            io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|e| Error::io("read", "standard input", e))?;
-            text
-        } else {
-            args.query
-        };
-        check_terminal(args.format, args.output.as_deref())?;
-        Ok(Self {
-            query,
+        let options = Self {
+            asked: Asked::resolve(args.query)?,
             format: args.format,
             output: args.output,
             stats: args.stats,
-        })
+        };
+        let to_prompt = matches!(options.asked, Asked::Prompt);
+        if to_prompt && options.output.is_some() {
+            return Err(Error::invalid("a prompt writes to no file")
+                .hint("`lakebed sql QUERY --output FILE` does"));
+        }
+        let on_terminal = to_prompt || (options.output.is_none() && io::stdout().is_terminal());
+        check_terminal(options.format, on_terminal)?;
+        Ok(options)
+    }
+
+    /// The statements in their order; a text that says nothing is one, which the engine refuses.
+    fn statements(&self) -> Result<Vec<&str>> {
+        let text = match &self.asked {
+            Asked::Query(text) => return Ok(vec![text]),
+            Asked::Script(text) => text,
+            Asked::Prompt => return Ok(Vec::new()),
+        };
+        let script = split_script(text);
+        let mut statements = script.statements;
+        if script.rest_is != Rest::Nothing || statements.is_empty() {
+            statements.push(script.rest);
+        }
+        let whole = self.output.is_some() || self.format == SqlFormat::Parquet;
+        if statements.len() > 1 && whole {
+            let n = statements.len();
+            return Err(
+                Error::invalid(format!("{n} statements do not go into one file"))
+                    .hint("call once for each statement, or take `--format json`, `csv` or `table` on standard output"),
+            );
+        }
+        Ok(statements)
     }
 }
 
 /// `lakebed sql`
 pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> {
     let options = SqlOptions::resolve(args)?;
+    let statements = options.statements()?;
     let context = Context::open(globals).await?;
-    let result = engine(&context)?.sql(&options.query).await?;
+    let engine = engine(&context)?;
+    if matches!(options.asked, Asked::Prompt) {
+        let shown = PromptOptions {
+            format: options.format,
+            timing: options.stats,
+        };
+        return prompt::run(engine, shown, globals.printer).await;
+    }
+    for (i, statement) in statements.into_iter().enumerate() {
+        if i > 0 && options.format == SqlFormat::Table {
+            globals.printer.bytes(b"\n")?;
+        }
+        answer(&engine, statement, &options, globals.printer).await?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Answers one statement.
+async fn answer(
+    engine: &QueryEngine,
+    text: &str,
+    options: &SqlOptions,
+    printer: &Printer,
+) -> Result<()> {
+    let result = engine.sql(text).await?;
     for warning in result.warnings() {
-        globals.printer.warn(warning);
+        printer.warn(warning);
     }
     for table in &result.stats().tables {
-        globals.printer.debug(format!(
+        printer.debug(format!(
             "{}: {} of {} read, {}",
             table.table,
             table.files_read,
@@ -72,70 +145,15 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
         ));
     }
     let (meter, stats) = (result.meter(), result.stats().clone());
-    let rows = write(globals, result, options.format, options.output.as_deref()).await?;
+    let rows = write_result(printer, result, options.format, options.output.as_deref()).await?;
     if options.stats {
-        globals.printer.stderr(&cost(&meter, &stats, rows));
-    }
-    Ok(Exit::Done)
-}
-
-/// `lakebed history`
-pub(crate) async fn history(args: RowsHistoryArgs, globals: &Globals<'_>) -> Result<Exit> {
-    let day = |text: Option<String>| text.map(|t| t.parse::<BusinessDate>()).transpose();
-    let object = ObjectKey {
-        dataset: args.dataset.parse()?,
-        key: args.key,
-        dt_from: day(args.from)?,
-        dt_to: day(args.to)?,
-        changes_only: args.changes,
-    };
-    check_terminal(args.format, args.output.as_deref())?;
-    let context = Context::open(globals).await?;
-    let result = engine(&context)?.history(&object).await?;
-    for warning in result.warnings() {
-        globals.printer.warn(warning);
-    }
-    let rows = write(globals, result, args.format, args.output.as_deref()).await?;
-    if rows != Some(0) {
-        return Ok(Exit::Done);
-    }
-    globals.printer.info(format!(
-        "no row of {} has the key {}",
-        object.dataset,
-        object.key.join(", ")
-    ));
-    Ok(Exit::No)
-}
-
-fn check_terminal(format: SqlFormat, output: Option<&Path>) -> Result<()> {
-    if format == SqlFormat::Parquet && output.is_none() && io::stdout().is_terminal() {
-        return Err(Error::invalid("Parquet does not go to a terminal")
-            .hint("add `--output FILE`, or take another `--format`"));
+        printer.stderr(&query_cost(&meter, &stats, rows));
     }
     Ok(())
 }
 
-/// Rows to stdout or into a file, and how many; absent where the reader of stdout went away.
-async fn write(
-    globals: &Globals<'_>,
-    result: QueryResult,
-    format: SqlFormat,
-    output: Option<&Path>,
-) -> Result<Option<u64>> {
-    let Some(path) = output else {
-        return to_stdout(globals.printer, result, format).await;
-    };
-    let rows = to_file(path, result, format).await?;
-    globals.printer.info(format!(
-        "wrote {} to {}",
-        count(rows, "row"),
-        path.display()
-    ));
-    Ok(Some(rows))
-}
-
 /// What a query cost, one `name value` a line; `rows` is absent where not all were taken.
-fn cost(meter: &QueryMeter, stats: &QueryStats, rows: Option<u64>) -> String {
+pub(crate) fn query_cost(meter: &QueryMeter, stats: &QueryStats, rows: Option<u64>) -> String {
     let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);
     let mut lines = vec![
         ("planning_ms", ms(meter.planning())),
@@ -199,76 +217,4 @@ impl Freshen for FollowLog {
         catalog::sync_all(&self.lake, &*self.catalog).await?;
         put_sources(&*self.catalog, &self.sources).await
     }
-}
-
-/// Writes rows in the format asked for; returns how many.
-async fn write_rows(
-    result: QueryResult,
-    format: SqlFormat,
-    out: &mut (dyn Write + Send),
-) -> Result<u64> {
-    match format {
-        SqlFormat::Table => write_table(result, out).await,
-        SqlFormat::Json => write_json(result, out).await,
-        SqlFormat::Csv => write_csv(result, out).await,
-        SqlFormat::Parquet => write_parquet(result, out).await,
-    }
-}
-
-/// Rows to stdout, and how many; a reader that goes away ends the query, not the command.
-async fn to_stdout(
-    printer: &Printer,
-    result: QueryResult,
-    format: SqlFormat,
-) -> Result<Option<u64>> {
-    let mut out = StdoutData(printer);
-    match write_rows(result, format, &mut out).await {
-        Err(_) if printer.is_closed() => Ok(None),
-        Err(error) => Err(error),
-        Ok(rows) => {
-            printer.debug(count(rows, "row"));
-            Ok(Some(rows))
-        }
-    }
-}
-
-/// The printer's data stream as a `Write`.
-struct StdoutData<'a>(&'a Printer);
-
-impl Write for StdoutData<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.bytes(bytes).map_err(io::Error::other)?;
-        if self.0.is_closed() {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Rows into a file, whole or not at all: an older file of that name stays until the new one is whole.
-async fn to_file(path: &Path, result: QueryResult, format: SqlFormat) -> Result<u64> {
-    let failed = |e: io::Error| Error::io("write the file", path.display(), e);
-    let mut name = path
-        .file_name()
-        .ok_or_else(|| Error::invalid(format!("`{}` is not a file name", path.display())))?
-        .to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temp = path.with_file_name(name);
-    let mut out = BufWriter::new(File::create(&temp).map_err(failed)?);
-    let written = write_rows(result, format, &mut out).await;
-    let finished = written.and_then(|rows| {
-        out.flush().map_err(failed)?;
-        out.get_ref().sync_all().map_err(failed)?;
-        fs::rename(&temp, path).map_err(failed)?;
-        Ok(rows)
-    });
-    if finished.is_err() {
-        // What failed is told; a rest that cannot be removed, too, tells nothing new.
-        drop(fs::remove_file(&temp));
-    }
-    finished
 }

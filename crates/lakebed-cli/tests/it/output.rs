@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::lake::TestLake;
 
@@ -278,4 +278,51 @@ fn a_query_may_come_from_standard_input() {
         .run()
         .ok();
     assert_eq!(run.stdout, "n\r\n42\r\n");
+}
+
+#[test]
+fn several_statements_may_come_from_standard_input() {
+    let lake = filled();
+    let script = "SELECT ';' AS a; -- one;\n;\nSELECT k FROM clean.a ORDER BY k;\nSELECT 3 AS c";
+    let run = lake.call(&["sql"]).stdin(script).run().ok();
+    assert_eq!(run.stdout, "a\n-\n;\n\nk\n-\n1\n2\n\nc\n-\n3\n");
+    let json = lake
+        .call(&["sql", "-", "--format", "json"])
+        .stdin("SELECT 1 AS a; SELECT 2 AS a;")
+        .run()
+        .ok();
+    let arrays: Vec<Value> = serde_json::Deserializer::from_str(&json.stdout)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(arrays, [json!([{"a": 1}]), json!([{"a": 2}])]);
+    let failed = lake
+        .call(&["sql", "--format", "csv"])
+        .stdin("SELECT 1 AS a; SELECT nonsense; SELECT 2 AS b;")
+        .run()
+        .code(2);
+    assert_eq!(failed.stdout, "a\r\n1\r\n");
+}
+
+#[test]
+fn one_file_takes_one_statement() {
+    let lake = filled();
+    let out = lake.path_text("out.csv");
+    for args in [
+        vec!["sql", "--format", "csv", "--output", &out],
+        vec!["sql", "--format", "parquet"],
+    ] {
+        let run = lake
+            .call(&args)
+            .stdin("SELECT 1; SELECT 2;")
+            .run()
+            .code(2)
+            .says(&["2 statements do not go into one file"]);
+        assert!(run.stdout.is_empty(), "{run}");
+    }
+    assert!(!std::path::Path::new(&out).exists());
+    lake.call(&["sql"]).stdin(" -- nothing\n").run().code(2);
+    lake.run(&["sql", "SELECT 1; SELECT 2"])
+        .code(2)
+        .says(&["more than one statement", "lakebed sql < FILE"]);
 }
