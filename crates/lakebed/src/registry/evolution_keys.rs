@@ -6,7 +6,7 @@ use crate::registry::{FieldAt, Problem, ProblemCode, diff, list_fields};
 use crate::spec::{FieldSpec, SchemaSpec};
 
 /// Keys with rules of their own, or of no consequence for values.
-const QUIET_KEYS: [&str; 8] = [
+const QUIET_KEYS: [&str; 10] = [
     "type",
     "values",
     "parent",
@@ -15,6 +15,8 @@ const QUIET_KEYS: [&str; 8] = [
     "lifecycle",
     "privacy",
     "change",
+    "column",
+    "cast",
 ];
 
 /// Adds a note for every change that is allowed but alters how values are read.

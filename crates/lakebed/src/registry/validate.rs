@@ -177,8 +177,18 @@ fn unescape(part: &str) -> Option<String> {
 fn check_level(fields: &[FieldSpec], prefix: &str, problems: &mut Vec<Problem>) {
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     let mut inputs: BTreeMap<Vec<String>, Vec<&FieldSpec>> = BTreeMap::new();
+    let mut columns: BTreeMap<String, &str> = BTreeMap::new();
     for field in fields {
         let path = format!("{prefix}{}", field.name);
+        let other = columns.insert(field.column_name().to_lowercase(), &field.name);
+        if let Some(other) = other.filter(|o| o.to_lowercase() != field.name.to_lowercase()) {
+            let message = format!(
+                "`{other}` and `{}` are one column in the files, `{}`",
+                field.name,
+                field.column_name()
+            );
+            problems.push(Problem::at(ProblemCode::NameCollision, &path, message));
+        }
         if let Some(other) = names.insert(field.name.to_lowercase(), &field.name) {
             let message = if *other == field.name {
                 format!("the name `{other}` stands twice")
