@@ -11,5 +11,6 @@ mod output;
 mod personal;
 mod project;
 mod real;
+mod retype;
 mod revision;
 mod schema;

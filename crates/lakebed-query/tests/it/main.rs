@@ -12,6 +12,7 @@ mod floats;
 mod nested;
 mod output;
 mod planning;
+mod retyped;
 mod same_answer;
 mod slt;
 mod support;

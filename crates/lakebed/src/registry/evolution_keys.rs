@@ -58,6 +58,10 @@ pub(crate) fn check_additions(base: &SchemaSpec, new: &SchemaSpec, problems: &mu
     for gone in &difference.removed {
         refuse(&gone.path, "the field is gone".to_owned());
     }
+    for retype in &difference.retyped {
+        let was = &retype.old.field_type;
+        refuse(&retype.path, format!("the type changed from `{was}`"));
+    }
     for rename in &difference.renamed {
         refuse(
             &rename.to,

@@ -43,7 +43,7 @@ mod view;
 
 pub(crate) use cast::widens;
 pub use cast::{Cast, CastClass, Scalar, cast_class};
-pub use diff::{FieldChange, FieldLine, Rename, SchemaDiff, diff};
+pub use diff::{FieldChange, FieldLine, Rename, Retype, SchemaDiff, diff};
 pub use evolution::{Evolution, check_evolution};
 pub(crate) use format_text::{FormatClass, classify as classify_format};
 pub use history::{FieldEvent, FieldEventKind, FieldHistory, history};
