@@ -67,7 +67,7 @@ fn rows(lake: &TestLake, query: &str) -> Vec<String> {
 #[test]
 fn every_command_tells_of_a_retyped_field() {
     let lake = lake();
-    lake.run(&["schema", "check", "clean/shop", "2"])
+    lake.run(&["schema", "check", "clean/shop"])
         .ok()
         .says(&[
             "takes the place of id `2` of type `string`",

@@ -64,15 +64,7 @@ fn check_name(past: &Past<'_>, then: &FieldAt<'_>, now: &FieldAt<'_>, problems: 
                 .hint("remove `renamed_from`"),
             );
         }
-        if then.field.column_name() != now.field.column_name() {
-            check_name_free(past, now, problems);
-            let message = format!(
-                "new files call the column `{}`, old ones `{}`",
-                now.field.column_name(),
-                then.field.column_name()
-            );
-            problems.push(Problem::at(ProblemCode::Note, &now.path, message));
-        }
+        check_column(past, then, now, problems);
         return;
     }
     match declared {
@@ -114,6 +106,22 @@ fn check_name(past: &Past<'_>, then: &FieldAt<'_>, now: &FieldAt<'_>, problems: 
             )),
         );
     }
+}
+
+/// A field whose name stayed may have another column in the files.
+fn check_column(
+    past: &Past<'_>,
+    then: &FieldAt<'_>,
+    now: &FieldAt<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let (old, new) = (then.field.column_name(), now.field.column_name());
+    if old == new {
+        return;
+    }
+    check_name_free(past, now, problems);
+    let message = format!("new files call the column `{new}`, old ones `{old}`");
+    problems.push(Problem::at(ProblemCode::Note, &now.path, message));
 }
 
 /// By-name readers of the folders would mix two fields of one name.

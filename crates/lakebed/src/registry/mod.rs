@@ -35,6 +35,7 @@ mod problem;
 mod propose;
 mod publish;
 mod render;
+mod reserved;
 mod tree;
 mod validate;
 mod validate_change;
@@ -58,6 +59,7 @@ pub use propose::{
 };
 pub use publish::{PublishOptions, PublishOutcome, get, latest, list_published, publish};
 pub use render::render_toml;
+pub use reserved::is_reserved_name;
 pub use tree::{FieldAt, list_fields};
-pub use validate::{input_path, is_reserved_name, validate};
+pub use validate::{input_path, validate};
 pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_view};

@@ -3,15 +3,19 @@
 //! What came before is `evolution`'s business.
 
 use crate::registry::validate_field::{Out, check_read_keys};
-use crate::registry::{FieldAt, ProblemCode, cast_class, is_reserved_name};
+use crate::registry::{FieldAt, Problem, ProblemCode, cast_class, is_reserved_name};
 use crate::spec::{CastSpec, ChangeKind, FieldSpec, FieldType, Lossy};
 
 /// Longest column name, in bytes of UTF-8.
 const MAX_COLUMN_BYTES: usize = 255;
 
 /// Adds what is wrong with `change`, `column` and `cast`.
-pub(crate) fn check_change(at: &FieldAt<'_>, out: &mut Out<'_>) {
+pub(crate) fn check_change(at: &FieldAt<'_>, problems: &mut Vec<Problem>) {
     let field = at.field;
+    let out = &mut Out {
+        path: &at.path,
+        problems,
+    };
     let retype = field.change == Some(ChangeKind::Retype);
     if retype {
         check_retype(at, out);

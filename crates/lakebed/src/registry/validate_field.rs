@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use crate::registry::format_text::{FormatClass, classify};
-use crate::registry::validate_change::check_change;
 use crate::registry::{FieldAt, Problem, ProblemCode};
 use crate::spec::{FieldSpec, FieldType, MoneySpec, Token};
 use crate::time::time_zone;
@@ -17,7 +16,6 @@ pub(crate) fn check_field(at: &FieldAt<'_>, problems: &mut Vec<Problem>) {
         problems,
     };
     check_keys_fit(at.field, &mut out);
-    check_change(at, &mut out);
     check_tokens(at.field, &mut out);
     check_formats(at.field, &mut out);
     check_enum(at.field, &mut out);

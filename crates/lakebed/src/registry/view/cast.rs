@@ -108,23 +108,14 @@ fn cast_text(dialect: &dyn Dialect, value: &str, cast: &Cast) -> CastText {
         (FieldType::Timestamp, _) => {
             CastText::when(dialect.is_midnight(value), dialect.day_of_instant(value))
         }
-        (from, to) => exact_numbers(dialect, value, (from, to), always),
+        (from, to) => {
+            let [kept, value] = dialect.exact_number(value, from, to);
+            match always {
+                true => CastText::always(value),
+                false => CastText::when(kept, value),
+            }
+        }
     }
-}
-
-/// Between integers and decimals.
-fn exact_numbers(
-    dialect: &dyn Dialect,
-    value: &str,
-    (from, to): (&FieldType, &FieldType),
-    always: bool,
-) -> CastText {
-    let there = dialect.exact_number(value, from, to);
-    if always {
-        return CastText::always(there);
-    }
-    let back = dialect.exact_number(&there, to, from);
-    CastText::when(format!("{back} = {value}"), there)
 }
 
 fn text_of(dialect: &dyn Dialect, value: &str, from: &FieldType) -> String {

@@ -135,18 +135,19 @@ impl Dialect for ClickHouse {
         format!("match({value}, {})", text(pattern))
     }
 
-    fn exact_number(&self, value: &str, _from: &FieldType, to: &FieldType) -> String {
+    fn exact_number(&self, value: &str, _from: &FieldType, to: &FieldType) -> [String; 2] {
+        // Its casts between numbers cut digits off, or end the query: they go by way of a text.
         let digits = format!("toString({value})");
         match to {
             FieldType::Decimal { precision, scale } => {
                 let to = DataType::Decimal128(*precision, i8::try_from(*scale).unwrap_or(0));
-                let fits = self.matches(&digits, &decimal_pattern(*precision, *scale));
-                format!("if({fits}, {}, NULL)", self.try_cast(&digits, &to))
+                let kept = self.matches(&digits, &decimal_pattern(*precision, *scale));
+                [kept, self.try_cast(&digits, &to)]
             }
             _ => {
                 let whole = format!("replaceRegexpOne({digits}, '[.]0+$', '')");
                 let int = format!("toInt64OrNull({whole})");
-                format!("if(toString({int}) = {whole}, {int}, NULL)")
+                [format!("toString({int}) = {whole}"), int]
             }
         }
     }

@@ -127,10 +127,12 @@ pub(super) trait Dialect {
     /// Whether a text matches a pattern.
     fn matches(&self, value: &str, pattern: &str) -> String;
 
-    /// An integer or decimal as another of such types; NULL, or another value, where it does not fit.
-    fn exact_number(&self, value: &str, _from: &FieldType, to: &FieldType) -> String {
-        let to = arrow_type(&FieldSpec::new(0, "", to.clone()), to);
-        self.try_cast(value, &to)
+    /// An integer or decimal as another of such types: when it is kept whole, and the value.
+    fn exact_number(&self, value: &str, from: &FieldType, to: &FieldType) -> [String; 2] {
+        let arrow = |of: &FieldType| arrow_type(&FieldSpec::new(0, "", of.clone()), of);
+        let there = self.try_cast(value, &arrow(to));
+        let back = self.try_cast(&there, &arrow(from));
+        [format!("{back} = {value}"), there]
     }
 
     /// A decimal as a text with all digits of its scale.

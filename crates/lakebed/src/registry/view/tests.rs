@@ -170,11 +170,6 @@ fn old_types_are_cast_as_each_engine_says_it() {
     ] {
         let text = view(engine, &[OLD_TYPES, NEW_TYPES], &[1, 2], "/lake", None);
         let text = text.unwrap().text();
-        if std::env::var_os("LAKEBED_UPDATE_DOCS").is_some() {
-            let name = format!("{engine:?}").to_lowercase();
-            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/registry/view/tests");
-            std::fs::write(format!("{folder}/retyped_{name}.sql"), &text).unwrap();
-        }
         assert_eq!(text, wanted);
     }
 }
