@@ -67,12 +67,10 @@ fn rows(lake: &TestLake, query: &str) -> Vec<String> {
 #[test]
 fn every_command_tells_of_a_retyped_field() {
     let lake = lake();
-    lake.run(&["schema", "check", "clean/shop"])
-        .ok()
-        .says(&[
-            "takes the place of id `2` of type `string`",
-            "is in `price__v1`",
-        ]);
+    lake.run(&["schema", "check", "clean/shop"]).ok().says(&[
+        "takes the place of id `2` of type `string`",
+        "is in `price__v1`",
+    ]);
     lake.run(&["schema", "publish", "clean/shop", "2"]).ok();
     let diff = lake
         .run(&["schema", "diff", "clean/shop", "1", "2"])
