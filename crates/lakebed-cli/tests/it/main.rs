@@ -12,5 +12,6 @@ mod output;
 mod personal;
 mod project;
 mod real;
+mod retype;
 mod revision;
 mod schema;

@@ -1,7 +1,7 @@
 //! Expressions over the table's columns become expressions over a file's columns, by field id.
 //!
 //! A column the file lacks becomes a typed NULL; one of another type is cast (scalars) or aligned
-//! (nested types). A file whose columns carry no ids at all is refused: reading it by name could
+//! (nested types); one of a field that was retyped since goes through the cast of `retype`. A file whose columns carry no ids at all is refused: reading it by name could
 //! silently mix up renamed columns.
 
 use std::collections::BTreeMap;
@@ -18,9 +18,11 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
+use lakebed::registry::{Cast, ColumnSource};
 
 use super::align::{align, can_align};
-use super::columns::{TableColumns, field_id, plain_type};
+use super::columns::{FieldColumn, TableColumns, field_id, plain_type};
+use super::retype::{RetypeExpr, Wanted};
 
 /// Makes the adapter of each file.
 #[derive(Debug)]
@@ -55,9 +57,9 @@ impl PhysicalExprAdapterFactory for ByFieldId {
         }
         let mut columns = BTreeMap::new();
         for column in &self.columns.fields {
-            let read = match by_id.get(&column.id) {
+            let read = match find_value(&physical, &by_id, column)? {
                 None => missing(column.field.data_type())?,
-                Some(&i) => read_column(&physical, i, &column.with_ids)?,
+                Some(value) => value,
             };
             columns.insert(column.scan_name.clone(), read);
         }
@@ -69,6 +71,40 @@ impl PhysicalExprAdapterFactory for ByFieldId {
             }
         }
         Ok(Arc::new(FileAdapter { columns }))
+    }
+}
+
+/// How the file yields the column; `None` where it has nothing of it.
+fn find_value(
+    physical: &Schema,
+    by_id: &BTreeMap<u32, usize>,
+    column: &FieldColumn,
+) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let read = |id: u32, target: &FieldRef| {
+        let index = by_id.get(&id);
+        index.map(|&i| read_column(physical, i, target)).transpose()
+    };
+    let through = |input, cast: &Cast, wanted| -> Arc<dyn PhysicalExpr> {
+        Arc::new(RetypeExpr {
+            input,
+            cast: cast.clone(),
+            wanted,
+            target: Arc::clone(&column.field),
+        })
+    };
+    let own = read(column.id, &column.with_ids)?;
+    match &column.source {
+        ColumnSource::Rest(cast) => Ok(own.map(|own| through(own, cast, Wanted::Rest))),
+        ColumnSource::Retyped(olds) if own.is_none() => {
+            for old in olds {
+                let id = field_id(&old.field).unwrap_or_default();
+                if let Some(value) = read(id, &old.field)? {
+                    return Ok(Some(through(value, &old.cast, Wanted::Cast)));
+                }
+            }
+            Ok(None)
+        }
+        ColumnSource::Own | ColumnSource::Retyped(_) => Ok(own),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the catalog knows of the values of a column in a file, and in all files of a scan.
 //!
 //! Bounds of floats are not used: NaN is never a bound, yet SQL orders it above all numbers. Bounds
-//! of decimals are brought to the table's scale. A field that a file's schema version does not
+//! of decimals are brought to the table's scale. Bounds of a field that was retyped since say nothing. A field that a file's schema version does not
 //! declare is NULL in all its rows.
 
 use std::cmp::Ordering;
@@ -12,9 +12,10 @@ use datafusion::common::ColumnStatistics;
 use datafusion::common::ScalarValue;
 use datafusion::common::stats::Precision;
 use lakebed::catalog::{ColumnStats, FileRow, StatValue};
+use lakebed::registry::ColumnSource;
 use lakebed::spec::{EXTRA_FIELD_ID, FieldType};
 
-use super::columns::{FieldColumn, TableColumns};
+use super::columns::{FieldColumn, TableColumns, field_id};
 
 /// A bound and whether it is a value of the column.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +75,18 @@ fn scalar(value: &StatValue, stored_as: &FieldType, to: &DataType) -> Option<Sca
     }
 }
 
+/// Whether the column's values in a file are not those that the catalog knows: old values of a
+/// retyped field are cast (and compare otherwise), or are partly left out (QRY-3).
+fn has_other_bounds(column: &FieldColumn, declares: impl Fn(u32) -> bool) -> bool {
+    match &column.source {
+        ColumnSource::Own => false,
+        ColumnSource::Rest(_) => declares(column.id),
+        ColumnSource::Retyped(olds) => olds
+            .iter()
+            .any(|old| field_id(&old.field).is_some_and(&declares)),
+    }
+}
+
 /// What is known of `column` in `file`.
 pub(crate) fn file_bounds(
     columns: &TableColumns,
@@ -84,7 +97,11 @@ pub(crate) fn file_bounds(
     let Some(spec) = columns.versions.get(&file.key.schema_version) else {
         return FileBounds::default();
     };
-    let stored_as = match spec.fields.iter().find(|f| f.id == column.id) {
+    let declares = |id: u32| spec.fields.iter().find(|f| f.id == id);
+    if has_other_bounds(column, |id| declares(id).is_some()) {
+        return FileBounds::default();
+    }
+    let stored_as = match declares(column.id) {
         Some(field) => &field.field_type,
         None if column.id == EXTRA_FIELD_ID => &FieldType::Json,
         None => {

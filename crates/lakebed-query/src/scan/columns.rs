@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use lakebed::registry::merge_columns;
 pub(crate) use lakebed::registry::{
     COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, ROW_COLUMN, VERSION_COLUMN, field_id,
 };
+use lakebed::registry::{ColumnSource, merge_columns};
 use lakebed::spec::{SOURCE_COLUMN, SchemaSpec};
 use parquet::arrow::RowNumber;
 
@@ -54,6 +54,8 @@ pub(crate) struct FieldColumn {
     pub(crate) field: FieldRef,
     /// The same type with field ids at every depth.
     pub(crate) with_ids: FieldRef,
+    /// Which fields of a file its values come from.
+    pub(crate) source: ColumnSource,
     /// Its name within the scan. DataFusion brings a file's column to the text type of the scan's
     /// column of that name before ids are looked at, so a name that some version gives to another
     /// id is not used.
@@ -96,11 +98,12 @@ impl TableColumns {
     pub(crate) fn new(versions: BTreeMap<u32, SchemaSpec>, on_demand: OnDemand) -> Self {
         let used: BTreeSet<(&str, u32)> = versions
             .values()
-            .flat_map(|spec| spec.fields.iter().map(|f| (f.name.as_str(), f.id)))
+            .flat_map(|spec| spec.fields.iter().map(|f| (f.column_name(), f.id)))
             .collect();
         let fields: Vec<FieldColumn> = merge_columns(&versions)
             .into_iter()
-            .filter_map(|with_ids| {
+            .filter_map(|column| {
+                let with_ids = column.field;
                 let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());
                 let shared = used.iter().any(|(n, other)| *n == name && *other != id);
                 Some(FieldColumn {
@@ -111,6 +114,7 @@ impl TableColumns {
                         false => name.to_owned(),
                     },
                     with_ids,
+                    source: column.source,
                 })
             })
             .collect();

@@ -21,6 +21,7 @@ mod constants;
 mod per_file;
 mod prune;
 mod reader;
+mod retype;
 mod row_filter;
 mod source;
 mod table;

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use lakebed_query::write_table;
 use serde_json::json;
 
+use crate::retyped::goods;
 use crate::support::{TestLake, field, with_members};
 
 /// A record of a file.
@@ -155,6 +156,7 @@ pub(crate) async fn lake() -> TestLake {
     weibo(&mut t).await;
     values(&mut t).await;
     others(&mut t).await;
+    goods(&mut t).await;
     t
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::registry::render::{field_keys, input_keys, version_keys};
 use crate::registry::{FieldAt, list_fields};
-use crate::spec::SchemaSpec;
+use crate::spec::{ChangeKind, SchemaSpec};
 
 /// A field in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,6 +33,17 @@ pub struct Rename {
     pub from: String,
     /// Dotted path now.
     pub to: String,
+}
+
+/// A new field in the place of an old one of another type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Retype {
+    /// Dotted path of both.
+    pub path: String,
+    /// The field that is gone.
+    pub old: FieldLine,
+    /// The field that is new.
+    pub new: FieldLine,
 }
 
 /// A key of a field, or of the version, whose value changed; values in TOML, absent = not declared.
@@ -58,10 +69,12 @@ pub struct SchemaDiff {
     pub old: u32,
     /// Version now.
     pub new: u32,
-    /// Fields that are new.
+    /// Fields that are new, retyped ones aside.
     pub added: Vec<FieldLine>,
-    /// Fields that are gone.
+    /// Fields that are gone, retyped ones aside.
     pub removed: Vec<FieldLine>,
+    /// Fields in the place of others of another type.
+    pub retyped: Vec<Retype>,
     /// Fields with another name.
     pub renamed: Vec<Rename>,
     /// Enums that only got further values: those values, as `values` of the new side.
@@ -81,11 +94,18 @@ pub fn diff(old: &SchemaSpec, new: &SchemaSpec) -> SchemaDiff {
     let new_fields = list_fields(&new.fields);
     let before = by_id(&old_fields);
     let after = by_id(&new_fields);
+    let retyped = retyped(&old_fields, &new_fields);
+    let is_retyped = |id: u32| retyped.iter().any(|r| r.old.id == id || r.new.id == id);
     let mut result = SchemaDiff {
         old: old.version,
         new: new.version,
-        added: lines(&new_fields, |id| !before.contains_key(&id)),
-        removed: lines(&old_fields, |id| !after.contains_key(&id)),
+        added: lines(&new_fields, |id| {
+            !before.contains_key(&id) && !is_retyped(id)
+        }),
+        removed: lines(&old_fields, |id| {
+            !after.contains_key(&id) && !is_retyped(id)
+        }),
+        retyped,
         renamed: Vec::new(),
         enum_grown: Vec::new(),
         changed: Vec::new(),
@@ -106,11 +126,33 @@ fn by_id<'a, 'b>(fields: &'b [FieldAt<'a>]) -> BTreeMap<u32, &'b FieldAt<'a>> {
 
 fn lines(fields: &[FieldAt<'_>], wanted: impl Fn(u32) -> bool) -> Vec<FieldLine> {
     let wanted = fields.iter().filter(|f| wanted(f.field.id));
-    wanted
-        .map(|f| FieldLine {
-            id: f.field.id,
-            path: f.path.clone(),
-            field_type: f.field.field_type.to_string(),
+    wanted.map(line).collect()
+}
+
+fn line(at: &FieldAt<'_>) -> FieldLine {
+    FieldLine {
+        id: at.field.id,
+        path: at.path.clone(),
+        field_type: at.field.field_type.to_string(),
+    }
+}
+
+/// New fields that take the place of old ones of their name.
+fn retyped(old: &[FieldAt<'_>], new: &[FieldAt<'_>]) -> Vec<Retype> {
+    let has = |fields: &[FieldAt<'_>], id: u32| fields.iter().any(|f| f.field.id == id);
+    let candidates = new.iter().filter(|f| {
+        f.field.change == Some(ChangeKind::Retype) && f.depth == 0 && !has(old, f.field.id)
+    });
+    candidates
+        .filter_map(|now| {
+            let name = now.field.name.to_lowercase();
+            let mut top = old.iter().filter(|f| f.depth == 0);
+            let then = top.find(|f| f.field.name.to_lowercase() == name)?;
+            (!has(new, then.field.id)).then(|| Retype {
+                path: now.path.clone(),
+                old: line(then),
+                new: line(now),
+            })
         })
         .collect()
 }
@@ -207,6 +249,7 @@ impl SchemaDiff {
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.removed.is_empty()
+            && self.retyped.is_empty()
             && self.renamed.is_empty()
             && self.enum_grown.is_empty()
             && self.changed.is_empty()
@@ -231,6 +274,14 @@ impl fmt::Display for SchemaDiff {
                     line.path, line.field_type, line.id
                 )?;
             }
+        }
+        for Retype { path, old, new } in &self.retyped {
+            let (before, after) = (&old.field_type, &new.field_type);
+            writeln!(
+                f,
+                "~ {path}: retyped from {before} (id {}) to {after} (id {})",
+                old.id, new.id
+            )?;
         }
         for r in &self.renamed {
             writeln!(f, "~ {} (id {}): renamed from `{}`", r.to, r.id, r.from)?;
@@ -315,6 +366,19 @@ mod tests {
              ~ the fields stand in another order\n"
         );
         assert!(diff(&new, &new).is_empty());
+    }
+
+    #[test]
+    fn a_retyped_field_is_neither_added_nor_removed() {
+        let old = version(1, &field(2, "reads", "type = \"int\""));
+        let keys = "type = \"string\"\nchange = \"retype\"\ncolumn = \"reads_text\"";
+        let new = version(2, &field(9, "reads", keys));
+        let told = "~ reads: retyped from int (id 2) to string (id 9)\n";
+        assert_eq!(diff(&old, &new).to_text(), told);
+        assert!(diff(&new, &version(3, &field(9, "reads", keys))).is_empty());
+        // Where the old one was gone before, it is a new field.
+        let later = diff(&version(2, &field(3, "a", "type = \"int\"")), &new);
+        assert_eq!((later.added.len(), later.retyped.len()), (1, 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | field back under its id, name and place | allowed, noted |
 //! | other name under an id | allowed with `renamed_from`; `from` keeps the old input name |
 //! | decimal with more digits, none lost | allowed under its id |
-//! | any other type | refused; a new field with a new id and name, `change = "dual"` |
+//! | any other type | refused; `change` says how: `dual`, `retype` (a new id), `cast_old` (the old type) |
 //! | enum values appended | allowed |
 //! | enum value gone | allowed when `removed` lists `"<field>=<value>"`; moved values are refused |
 //! | other keys (`required`, `formats`, `null_values`, ...) | allowed, noted |
@@ -20,9 +20,10 @@ pub use crate::config::Evolution;
 use crate::config::nearest;
 use crate::registry::evolution_fields::check_fields;
 use crate::registry::evolution_keys::{add_notes, check_additions};
+use crate::registry::evolution_types::{check_first_change, is_new_retype};
 use crate::registry::past::{Past, value_entry};
 use crate::registry::{FieldAt, Problem, ProblemCode, diff, list_fields};
-use crate::spec::{PublishedSchema, RemovedField, SchemaSpec};
+use crate::spec::{ChangeKind, PublishedSchema, RemovedField, SchemaSpec};
 
 /// Everything that keeps `new` from following `history`, which is sorted and without holes, and
 /// notes on what is allowed but worth a look.
@@ -108,6 +109,9 @@ fn check_sequence(history: &[PublishedSchema], new: &SchemaSpec, problems: &mut 
 }
 
 fn check_first(fields: &[FieldAt<'_>], problems: &mut Vec<Problem>) {
+    for at in fields {
+        check_first_change(at, problems);
+    }
     for at in fields.iter().filter(|f| f.field.renamed_from.is_some()) {
         problems.push(
             Problem::at(
@@ -126,8 +130,18 @@ fn check_removed(
     new: &SchemaSpec,
     problems: &mut Vec<Problem>,
 ) {
+    // A field in whose place a retyped one comes is gone on purpose.
+    let replaced = fields
+        .iter()
+        .filter(|f| is_new_retype(past, f))
+        .filter_map(|f| past.find_holder(&f.field.name));
     let kept: BTreeSet<u32> = fields.iter().map(|f| f.field.id).collect();
-    for (id, then) in past.base.iter().filter(|(id, _)| !kept.contains(id)) {
+    let replaced: BTreeSet<u32> = replaced.map(|(_, old)| old.field.id).collect();
+    for (id, then) in past
+        .base
+        .iter()
+        .filter(|(id, _)| !kept.contains(id) && !replaced.contains(id))
+    {
         let with_parent = then.parent.is_some_and(|p| !kept.contains(&p));
         let listed = new.removed.iter().any(|r| match r {
             RemovedField::Id(listed) => listed == id,
@@ -181,7 +195,14 @@ fn check_removed_entry(
     };
     if there {
         let message = format!("`removed` lists `{text}`, which is still there");
-        problems.push(Problem::new(ProblemCode::BadRemoved, message));
+        let problem = Problem::new(ProblemCode::BadRemoved, message);
+        let retyped = fields
+            .iter()
+            .any(|f| f.path == text && f.field.change == Some(ChangeKind::Retype));
+        problems.push(match retyped {
+            true => problem.hint("the field in whose place a retyped one comes is not listed"),
+            false => problem,
+        });
     } else if !known {
         let problem = Problem::new(
             ProblemCode::BadRemoved,

@@ -2,6 +2,7 @@
 //!
 //! REG-3 and REG-4 are kept here.
 
+use crate::registry::evolution_types::{Widening, check_change, check_type, widening};
 use crate::registry::past::{Past, value_entry};
 use crate::registry::{FieldAt, Problem, ProblemCode, input_path};
 use crate::spec::{ChangeKind, FieldType, RemovedField, SchemaSpec};
@@ -15,6 +16,7 @@ pub(crate) fn check_fields(
 ) {
     for now in fields {
         let id = now.field.id;
+        check_change(past, fields, now, problems);
         if let Some(then) = past.base.get(&id) {
             check_place(then, now, problems);
             check_name(past, then, now, problems);
@@ -62,6 +64,7 @@ fn check_name(past: &Past<'_>, then: &FieldAt<'_>, now: &FieldAt<'_>, problems: 
                 .hint("remove `renamed_from`"),
             );
         }
+        check_column(past, then, now, problems);
         return;
     }
     match declared {
@@ -105,24 +108,43 @@ fn check_name(past: &Past<'_>, then: &FieldAt<'_>, now: &FieldAt<'_>, problems: 
     }
 }
 
+/// A field whose name stayed may have another column in the files.
+fn check_column(
+    past: &Past<'_>,
+    then: &FieldAt<'_>,
+    now: &FieldAt<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let (old, new) = (then.field.column_name(), now.field.column_name());
+    if old == new {
+        return;
+    }
+    check_name_free(past, now, problems);
+    let message = format!("new files call the column `{new}`, old ones `{old}`");
+    problems.push(Problem::at(ProblemCode::Note, &now.path, message));
+}
+
 /// By-name readers of the folders would mix two fields of one name.
 fn check_name_free(past: &Past<'_>, now: &FieldAt<'_>, problems: &mut Vec<Problem>) {
-    let level = (now.parent, now.field.name.to_lowercase());
+    let name = now.field.column_name();
+    let level = (now.parent, name.to_lowercase());
     let others = past.names.get(&level).into_iter().flatten();
     let Some(other) = others.copied().find(|id| *id != now.field.id) else {
         return;
     };
-    if now.field.change == Some(ChangeKind::Retype) {
-        return; // refused by `validate` until readers know it
-    }
     let problem = Problem::at(
         ProblemCode::NameReused,
         &now.path,
-        format!("the name `{}` is that of id `{other}`", now.field.name),
+        format!("the name `{name}` is that of id `{other}`"),
     );
+    let (id, retyped) = (now.field.id, past.retyped.contains_key(&now.field.id));
     problems.push(match past.base.get(&other) {
+        _ if retyped || now.field.column.is_some() => problem.hint(format!(
+            "files hold id `{other}` under that name: `column` of id `{id}` is a name of its own, \
+             and stays"
+        )),
         Some(old) if old.field.field_type != now.field.field_type => problem.hint(format!(
-            "for a changed type keep id `{other}` as it is, and give this field another name, `from = \"{}\"` and `change = \"dual\"`",
+            "for a changed type keep id `{other}` as it is, and give this field another name, `from = \"{}\"` and `change = \"dual\"`; or `change = \"retype\"`, with a name of its own in `column`",
             old.field.input_name()
         )),
         Some(_) => problem.hint(format!("keep id `{other}`, or take another name")),
@@ -130,70 +152,6 @@ fn check_name_free(past: &Past<'_>, now: &FieldAt<'_>, problems: &mut Vec<Proble
             "old partitions hold id `{other}` under that name: bring that id back, or take another name"
         )),
     });
-}
-
-fn check_type(past: &Past<'_>, then: &FieldAt<'_>, now: &FieldAt<'_>, problems: &mut Vec<Problem>) {
-    let (old, new) = (&then.field.field_type, &now.field.field_type);
-    match widening(old, new) {
-        Widening::Same => {}
-        Widening::Precision => {}
-        Widening::Scale => problems.push(Problem::at(
-            ProblemCode::Note,
-            &now.path,
-            format!("the scale grows from `{old}` to `{new}`; Iceberg readers know growing precision alone"),
-        )),
-        Widening::No => problems.push(
-            Problem::at(
-                ProblemCode::TypeChanged,
-                &now.path,
-                format!("id `{}` has the type `{old}`, here `{new}`", now.field.id),
-            )
-            .hint(format!(
-                "keep it as `{old}` and add a field with a new id ({}), another name, `type = \"{new}\"`, `from = \"{}\"` and `change = \"dual\"`",
-                past.next_id_hint(),
-                then.field.input_name()
-            )),
-        ),
-    }
-}
-
-/// How a type may follow another one under one id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Widening {
-    Same,
-    Precision,
-    Scale,
-    No,
-}
-
-fn widening(old: &FieldType, new: &FieldType) -> Widening {
-    match (old, new) {
-        (FieldType::List(a), FieldType::List(b)) | (FieldType::Map(a), FieldType::Map(b)) => {
-            widening(a, b)
-        }
-        (
-            FieldType::Decimal {
-                precision: p,
-                scale: s,
-            },
-            FieldType::Decimal {
-                precision: q,
-                scale: t,
-            },
-        ) => {
-            if (p, s) == (q, t) {
-                Widening::Same
-            } else if t < s || q - t < p - s {
-                Widening::No
-            } else if t == s {
-                Widening::Precision
-            } else {
-                Widening::Scale
-            }
-        }
-        (a, b) if a == b => Widening::Same,
-        (_, _) => Widening::No,
-    }
 }
 
 fn check_values(
@@ -251,6 +209,20 @@ fn check_return(
     now: &FieldAt<'_>,
     problems: &mut Vec<Problem>,
 ) {
+    if let Some(new) = past.find_successor(now.field.id) {
+        let message = format!(
+            "id `{}` was retyped: id `{new}` took its place",
+            now.field.id
+        );
+        problems.push(
+            Problem::at(ProblemCode::IdReused, &now.path, message).hint(format!(
+                "to go back to `{}` retype once more ({})",
+                now.field.field_type,
+                past.next_id_hint()
+            )),
+        );
+        return;
+    }
     let same = then.parent == now.parent
         && then.field.name == now.field.name
         && widening(&then.field.field_type, &now.field.field_type) != Widening::No;

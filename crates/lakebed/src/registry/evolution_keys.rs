@@ -6,7 +6,7 @@ use crate::registry::{FieldAt, Problem, ProblemCode, diff, list_fields};
 use crate::spec::{FieldSpec, SchemaSpec};
 
 /// Keys with rules of their own, or of no consequence for values.
-const QUIET_KEYS: [&str; 8] = [
+const QUIET_KEYS: [&str; 10] = [
     "type",
     "values",
     "parent",
@@ -15,6 +15,8 @@ const QUIET_KEYS: [&str; 8] = [
     "lifecycle",
     "privacy",
     "change",
+    "column",
+    "cast",
 ];
 
 /// Adds a note for every change that is allowed but alters how values are read.
@@ -55,6 +57,10 @@ pub(crate) fn check_additions(base: &SchemaSpec, new: &SchemaSpec, problems: &mu
     };
     for gone in &difference.removed {
         refuse(&gone.path, "the field is gone".to_owned());
+    }
+    for retype in &difference.retyped {
+        let was = &retype.old.field_type;
+        refuse(&retype.path, format!("the type changed from `{was}`"));
     }
     for rename in &difference.renamed {
         refuse(

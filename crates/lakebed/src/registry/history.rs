@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::config::nearest;
 use crate::error::{Error, Result};
-use crate::registry::{FieldAt, diff, list_fields};
+use crate::registry::{FieldAt, diff, list_fields, retyped_ids};
 use crate::spec::PublishedSchema;
 use crate::time::Instant;
 
@@ -14,6 +14,17 @@ use crate::time::Instant;
 pub enum FieldEventKind {
     /// It is new.
     Added {
+        /// Its type.
+        #[serde(rename = "type")]
+        field_type: String,
+        /// The id whose place it took, where it was retyped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instead_of: Option<u32>,
+    },
+    /// Another id took its place, with another type.
+    Retyped {
+        /// That id.
+        to: u32,
         /// Its type.
         #[serde(rename = "type")]
         field_type: String,
@@ -104,6 +115,8 @@ fn life(versions: &[PublishedSchema], id: u32) -> Option<FieldHistory> {
     let mut newest: Option<FieldAt<'_>> = None;
     let mut before: Option<&PublishedSchema> = None;
     let mut there = false;
+    let links = retyped_ids(versions.iter().map(|p| &p.schema));
+    let successor = links.iter().find(|(_, old)| **old == id);
     for published in versions {
         let now = list_fields(&published.schema.fields)
             .into_iter()
@@ -118,9 +131,20 @@ fn life(versions: &[PublishedSchema], id: u32) -> Option<FieldHistory> {
         match (&now, there) {
             (Some(at), false) if newest.is_none() => add(FieldEventKind::Added {
                 field_type: at.field.field_type.to_string(),
+                instead_of: links.get(&id).copied(),
             }),
             (Some(_), false) => add(FieldEventKind::Returned),
-            (None, true) => add(FieldEventKind::Removed),
+            (None, true) => {
+                let fields = &published.schema.fields;
+                let new = successor.and_then(|(new, _)| fields.iter().find(|f| f.id == *new));
+                add(match new {
+                    None => FieldEventKind::Removed,
+                    Some(new) => FieldEventKind::Retyped {
+                        to: new.id,
+                        field_type: new.field_type.to_string(),
+                    },
+                });
+            }
             (Some(_), true) => {
                 if let Some(before) = before {
                     for what in changes(before, published, id) {
@@ -135,10 +159,12 @@ fn life(versions: &[PublishedSchema], id: u32) -> Option<FieldHistory> {
         before = Some(published);
     }
     let newest = newest?;
-    let gone = events
-        .iter()
-        .rev()
-        .find(|e| e.what == FieldEventKind::Removed);
+    let gone = events.iter().rev().find(|e| {
+        matches!(
+            e.what,
+            FieldEventKind::Removed | FieldEventKind::Retyped { .. }
+        )
+    });
     Some(FieldHistory {
         id,
         path: newest.path.clone(),

@@ -23,7 +23,8 @@ pub fn parse(text: &str, file: impl Display) -> Result<SchemaSpec> {
 fn check_types(text: &str, file: &dyn Display) -> Result<()> {
     for key in list_keys(text) {
         let Some(value) = &key.text else { continue };
-        let is_type = key.path.starts_with("field[") && key.path.ends_with("].type");
+        let is_type = key.path.starts_with("field[")
+            && (key.path.ends_with("].type") || key.path.ends_with("].cast.from"));
         let error = if is_type {
             value
                 .parse::<FieldType>()

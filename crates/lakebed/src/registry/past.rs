@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::registry::{FieldAt, list_fields, next_free_id};
+use crate::registry::{FieldAt, list_fields, next_free_id, retyped_ids};
 use crate::spec::{PublishedSchema, SchemaSpec};
 
 /// The published past, indexed.
@@ -11,12 +11,16 @@ pub(crate) struct Past<'a> {
     pub(crate) base: BTreeMap<u32, FieldAt<'a>>,
     /// Every id ever used, with its last version and place there.
     pub(crate) ids: BTreeMap<u32, (u32, FieldAt<'a>)>,
-    /// Every name ever used at a level, without case, with its ids.
+    /// Every name that a column of the files ever had at a level, without case, with its ids.
     pub(crate) names: BTreeMap<(Option<u32>, String), BTreeSet<u32>>,
     /// Every name an id ever had.
     pub(crate) names_of: BTreeMap<u32, BTreeSet<&'a str>>,
     /// Every path and enum value that once could be removed.
     pub(crate) removable: BTreeSet<String>,
+    /// Fields that took the place of others: new id, old id.
+    pub(crate) retyped: BTreeMap<u32, u32>,
+    /// The last id of every name at the top level, without case.
+    holders: BTreeMap<String, u32>,
     next_id: u32,
 }
 
@@ -32,22 +36,38 @@ impl<'a> Past<'a> {
             names: BTreeMap::new(),
             names_of: BTreeMap::new(),
             removable: BTreeSet::new(),
+            retyped: retyped_ids(history.iter().map(|p| &p.schema)),
+            holders: BTreeMap::new(),
             next_id: next_free_id(history),
         };
         for published in history {
             for at in list_fields(&published.schema.fields) {
                 let id = at.field.id;
-                let level = (at.parent, at.field.name.to_lowercase());
+                let level = (at.parent, at.field.column_name().to_lowercase());
                 past.names.entry(level).or_default().insert(id);
                 past.names_of.entry(id).or_default().insert(&at.field.name);
                 past.removable.insert(at.path.clone());
                 for value in &at.field.values {
                     past.removable.insert(value_entry(&at.path, value));
                 }
+                if at.parent.is_none() {
+                    past.holders.insert(at.field.name.to_lowercase(), id);
+                }
                 past.ids.insert(id, (published.schema.version, at));
             }
         }
         past
+    }
+
+    /// The field that had the name at the top level last, with the last version that has it.
+    pub(crate) fn find_holder(&self, name: &str) -> Option<&(u32, FieldAt<'a>)> {
+        self.ids.get(self.holders.get(&name.to_lowercase())?)
+    }
+
+    /// The field that took the place of that id.
+    pub(crate) fn find_successor(&self, id: u32) -> Option<u32> {
+        let mut links = self.retyped.iter();
+        links.find(|(_, old)| **old == id).map(|(new, _)| *new)
     }
 
     /// Which id a new field takes, as half a sentence.

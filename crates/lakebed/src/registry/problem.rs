@@ -57,8 +57,6 @@ codes! {
     BadShape = "bad_shape",
     /// The file lies at another place than its dataset and version say.
     WrongPlace = "wrong_place",
-    /// A declared strategy that this release does not know yet.
-    ComesLater = "comes_later",
     /// The number is published with other content.
     NumberTaken = "number_taken",
     /// A number was left out.

@@ -154,7 +154,8 @@ fn find_level(fields: &mut Vec<FieldSpec>, parent: Option<u32>) -> Option<&mut V
 fn names_of_level(history: &[PublishedSchema], parent: Option<u32>) -> BTreeSet<String> {
     let all = history.iter().flat_map(|p| list_fields(&p.schema.fields));
     all.filter(|f| f.parent == parent)
-        .map(|f| f.field.name.to_lowercase())
+        .flat_map(|f| [f.field.name.as_str(), f.field.column_name()])
+        .map(str::to_lowercase)
         .collect()
 }
 

@@ -74,7 +74,7 @@ pub async fn publish(
     refuse(spec, &problems, None)?;
 
     let published = PublishedSchema {
-        format: PUBLISHED_FORMAT,
+        format: spec.published_format(),
         lake: lake.id().clone(),
         published_at: lake.clock().now(),
         by: options.by.clone(),

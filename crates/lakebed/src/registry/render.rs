@@ -4,8 +4,8 @@
 //! what `diff` compares, so a difference that a file shows is a difference that is told.
 
 use crate::spec::{
-    Ambiguous, ChangeKind, FieldSpec, InputFormat, Lifecycle, MoneySpec, Privacy, ReadSpec,
-    RemovedField, SchemaSpec, Token,
+    Ambiguous, CastSpec, ChangeKind, FieldSpec, InputFormat, Lifecycle, Lossy, MoneySpec, Privacy,
+    ReadSpec, RemovedField, SchemaSpec, Token,
 };
 
 /// The version as a TOML file.
@@ -114,18 +114,13 @@ pub(crate) fn field_keys(field: &FieldSpec) -> Vec<(&'static str, String)> {
             ChangeKind::Retype => "retype",
         }),
     );
+    keys.text("column", field.column.as_deref());
+    keys.option("cast", field.cast.as_ref().map(cast));
     keys.flag("required", field.required);
     keys.list("values", field.values.iter().map(|v| quote(v)));
     keys.list("formats", field.formats.iter().map(|f| quote(f)));
     keys.text("time_zone", field.time_zone.as_deref());
-    keys.text(
-        "ambiguous",
-        field.ambiguous.map(|a| match a {
-            Ambiguous::Earlier => "earlier",
-            Ambiguous::Later => "later",
-            Ambiguous::Reject => "reject",
-        }),
-    );
+    keys.text("ambiguous", field.ambiguous.map(ambiguous));
     keys.option("money", field.money.as_ref().map(money));
     keys.list("true_values", field.true_values.iter().map(token));
     keys.list("false_values", field.false_values.iter().map(token));
@@ -181,6 +176,32 @@ impl Keys {
 
 fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn ambiguous(ambiguous: Ambiguous) -> &'static str {
+    match ambiguous {
+        Ambiguous::Earlier => "earlier",
+        Ambiguous::Later => "later",
+        Ambiguous::Reject => "reject",
+    }
+}
+
+fn cast(cast: &CastSpec) -> String {
+    let mut keys = Keys(Vec::new());
+    keys.add("from", quote(&cast.from.to_string()));
+    keys.text(
+        "lossy",
+        cast.lossy.map(|l| match l {
+            Lossy::Truncate => "truncate",
+            Lossy::Round => "round",
+        }),
+    );
+    keys.list("formats", cast.formats.iter().map(|f| quote(f)));
+    keys.text("time_zone", cast.time_zone.as_deref());
+    keys.text("ambiguous", cast.ambiguous.map(ambiguous));
+    keys.option("money", cast.money.as_ref().map(money));
+    let keys = keys.0.iter().map(|(key, value)| format!("{key} = {value}"));
+    format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
 }
 
 fn money(money: &MoneySpec) -> String {

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use encoding_rs::Encoding;
 
+use crate::registry::validate_change::check_change;
 use crate::registry::validate_field::check_field;
-use crate::registry::{FieldAt, Problem, ProblemCode, list_fields};
+use crate::registry::{FieldAt, Problem, ProblemCode, is_reserved_name, list_fields};
 use crate::spec::{ChangeKind, FieldSpec, InputFormat, MAX_FIELD_ID, ReadSpec, SchemaSpec};
 
 /// Longest column name, in bytes of UTF-8.
@@ -39,6 +40,7 @@ pub fn validate(spec: &SchemaSpec) -> Vec<Problem> {
             );
         }
         check_field(at, &mut problems);
+        check_change(at, &mut problems);
     }
     check_level(&spec.fields, "", &mut problems);
     for at in &fields {
@@ -95,13 +97,6 @@ fn check_ids(fields: &[FieldAt<'_>], problems: &mut Vec<Problem>) {
             );
         }
     }
-}
-
-/// Whether a top-level column of that name would clash with Lakebed's own, in any case.
-#[must_use]
-pub fn is_reserved_name(name: &str) -> bool {
-    let lower = name.to_lowercase();
-    lower.starts_with('_') || ["dt", "schema_version", "source"].contains(&lower.as_str())
 }
 
 fn check_name(at: &FieldAt<'_>, problems: &mut Vec<Problem>) {
@@ -177,8 +172,18 @@ fn unescape(part: &str) -> Option<String> {
 fn check_level(fields: &[FieldSpec], prefix: &str, problems: &mut Vec<Problem>) {
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     let mut inputs: BTreeMap<Vec<String>, Vec<&FieldSpec>> = BTreeMap::new();
+    let mut columns: BTreeMap<String, &str> = BTreeMap::new();
     for field in fields {
         let path = format!("{prefix}{}", field.name);
+        let other = columns.insert(field.column_name().to_lowercase(), &field.name);
+        if let Some(other) = other.filter(|o| o.to_lowercase() != field.name.to_lowercase()) {
+            let message = format!(
+                "`{other}` and `{}` are one column in the files, `{}`",
+                field.name,
+                field.column_name()
+            );
+            problems.push(Problem::at(ProblemCode::NameCollision, &path, message));
+        }
         if let Some(other) = names.insert(field.name.to_lowercase(), &field.name) {
             let message = if *other == field.name {
                 format!("the name `{other}` stands twice")

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::registry::format_text::{FormatClass, classify};
 use crate::registry::{FieldAt, Problem, ProblemCode};
-use crate::spec::{ChangeKind, FieldSpec, FieldType, MoneySpec, Token};
+use crate::spec::{FieldSpec, FieldType, MoneySpec, Token};
 use crate::time::time_zone;
 
 /// Adds everything that is wrong with the field's declarations.
@@ -16,7 +16,6 @@ pub(crate) fn check_field(at: &FieldAt<'_>, problems: &mut Vec<Problem>) {
         problems,
     };
     check_keys_fit(at.field, &mut out);
-    check_change(at.field, &mut out);
     check_tokens(at.field, &mut out);
     check_formats(at.field, &mut out);
     check_enum(at.field, &mut out);
@@ -25,17 +24,27 @@ pub(crate) fn check_field(at: &FieldAt<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-struct Out<'a> {
-    path: &'a str,
-    problems: &'a mut Vec<Problem>,
+/// Adds what is wrong with how values of another form are read.
+pub(crate) fn check_read_keys(field: &FieldSpec, out: &mut Out<'_>) {
+    check_keys_fit(field, out);
+    check_formats(field, out);
+    if let Some(money) = &field.money {
+        check_money(money, out);
+    }
+}
+
+/// Where problems of a field go.
+pub(crate) struct Out<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) problems: &'a mut Vec<Problem>,
 }
 
 impl Out<'_> {
-    fn add(&mut self, code: ProblemCode, message: impl Into<String>) {
+    pub(crate) fn add(&mut self, code: ProblemCode, message: impl Into<String>) {
         self.problems.push(Problem::at(code, self.path, message));
     }
 
-    fn add_with(&mut self, code: ProblemCode, message: impl Into<String>, hint: &str) {
+    pub(crate) fn add_with(&mut self, code: ProblemCode, message: impl Into<String>, hint: &str) {
         self.problems
             .push(Problem::at(code, self.path, message).hint(hint));
     }
@@ -117,25 +126,6 @@ fn check_struct(field: &FieldSpec, out: &mut Out<'_>) {
             "declare them on its members",
         );
     }
-}
-
-fn check_change(field: &FieldSpec, out: &mut Out<'_>) {
-    let (word, instead) = match field.change {
-        None | Some(ChangeKind::Dual) => return,
-        Some(ChangeKind::CastOld) => (
-            "cast_old",
-            "keep the old type and add a `dual` field for what does not fit",
-        ),
-        Some(ChangeKind::Retype) => (
-            "retype",
-            "use `dual`: a new field with a new id and name, and `from` = the old input name",
-        ),
-    };
-    out.add_with(
-        ProblemCode::ComesLater,
-        format!("`change = \"{word}\"` comes with a later release of Lakebed"),
-        instead,
-    );
 }
 
 fn check_tokens(field: &FieldSpec, out: &mut Out<'_>) {

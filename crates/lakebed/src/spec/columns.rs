@@ -43,7 +43,11 @@ fn with_id(field: Field, id: u32) -> Field {
 /// The column of `field`; nested levels take derived ids.
 fn column(field: &FieldSpec) -> Field {
     with_id(
-        Field::new(&field.name, arrow_type(field, &field.field_type), true),
+        Field::new(
+            field.column_name(),
+            arrow_type(field, &field.field_type),
+            true,
+        ),
         field.id,
     )
 }

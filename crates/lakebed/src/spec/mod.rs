@@ -31,6 +31,7 @@ pub use record::{
 };
 pub use reject::{RejectReason, RejectRecord};
 pub use schema::{
-    Ambiguous, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle, MoneySpec,
-    PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField, SchemaSpec, Token,
+    Ambiguous, CastSpec, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle,
+    Lossy, MoneySpec, PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField,
+    SchemaSpec, Token,
 };

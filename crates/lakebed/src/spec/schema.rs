@@ -13,8 +13,8 @@ use crate::name::{ContentHash, DatasetRef, LakeId};
 use crate::spec::By;
 use crate::time::Instant;
 
-/// Format number of published schema files.
-pub const PUBLISHED_FORMAT: u32 = 1;
+/// Newest format number of published schema files: 2 where a field is retyped or casts to its old type.
+pub const PUBLISHED_FORMAT: u32 = 2;
 
 /// One version of a dataset's schema.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -209,6 +209,12 @@ pub struct FieldSpec {
     /// The declared strategy of a type change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<ChangeKind>,
+    /// Name of the column in the files, where `name` was that of a field of another type; absent = `name`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub column: Option<String>,
+    /// The form that is cast to the field's type, under `cast_old`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cast: Option<CastSpec>,
     /// Members of a struct (also under `list<struct>` and `map<struct>`).
     #[serde(rename = "field", skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldSpec>,
@@ -244,8 +250,16 @@ impl FieldSpec {
             lifecycle: None,
             privacy: None,
             change: None,
+            column: None,
+            cast: None,
             fields: Vec::new(),
         }
+    }
+
+    /// Its column in the files: what readers by name see.
+    #[must_use]
+    pub fn column_name(&self) -> &str {
+        self.column.as_deref().unwrap_or(&self.name)
     }
 
     /// The name or pointer under which inputs carry it.
@@ -466,6 +480,53 @@ pub enum ChangeKind {
     Retype,
 }
 
+/// Another form of a field's values, and what becomes of those that the field's type cannot keep whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CastSpec {
+    /// The type as which such a value is read.
+    pub from: FieldType,
+    /// What may be lost on the way to the field's type; absent = nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lossy: Option<Lossy>,
+    /// Date and timestamp formats of `from`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub formats: Vec<String>,
+    /// IANA zone of texts without an offset.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub time_zone: Option<String>,
+    /// What the repeated hour of a clock change means; absent = reject.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ambiguous: Option<Ambiguous>,
+    /// How amounts of money are written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub money: Option<MoneySpec>,
+}
+
+impl CastSpec {
+    /// The field as it would be if it had the type `from`.
+    #[must_use]
+    pub fn as_field(&self, field: &FieldSpec) -> FieldSpec {
+        let mut read = FieldSpec::new(field.id, &field.name, self.from.clone());
+        read.formats.clone_from(&self.formats);
+        read.time_zone.clone_from(&self.time_zone);
+        read.ambiguous = self.ambiguous;
+        read.money.clone_from(&self.money);
+        read.nan_as_null = field.nan_as_null;
+        read
+    }
+}
+
+/// A declared loss of precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lossy {
+    /// What is too fine is cut off: digits of a fraction, the time of a day.
+    Truncate,
+    /// The nearest value; of two equally near ones the one farther from zero.
+    Round,
+}
+
 /// What kind of data a source delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -486,6 +547,24 @@ impl DatasetClass {
             Self::Log => "log",
             Self::Snapshot => "snapshot",
             Self::Reference => "reference",
+        }
+    }
+}
+
+impl SchemaSpec {
+    /// The oldest format of published files that can say this version.
+    #[must_use]
+    pub fn published_format(&self) -> u32 {
+        fn needs_second(field: &FieldSpec) -> bool {
+            let strategy = matches!(field.change, Some(ChangeKind::CastOld | ChangeKind::Retype));
+            strategy
+                || field.column.is_some()
+                || field.cast.is_some()
+                || field.fields.iter().any(needs_second)
+        }
+        match self.fields.iter().any(needs_second) {
+            true => 2,
+            false => 1,
         }
     }
 }

@@ -173,7 +173,16 @@ pub(crate) async fn history(args: &HistoryArgs, globals: &Globals<'_>) -> Result
 fn event_text(what: &FieldEventKind) -> String {
     let side = |v: &Option<String>| v.clone().unwrap_or_else(|| "(none)".to_owned());
     match what {
-        FieldEventKind::Added { field_type } => format!("added as {field_type}"),
+        FieldEventKind::Added {
+            field_type,
+            instead_of,
+        } => match instead_of {
+            None => format!("added as {field_type}"),
+            Some(old) => format!("added as {field_type} in the place of id {old}"),
+        },
+        FieldEventKind::Retyped { to, field_type } => {
+            format!("retyped: id {to} took its place, as {field_type}")
+        }
         FieldEventKind::Renamed { from, to } => format!("renamed from `{from}` to `{to}`"),
         FieldEventKind::Changed { key, old, new } => {
             format!("{key}: {} -> {}", side(old), side(new))

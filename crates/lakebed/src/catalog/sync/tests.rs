@@ -398,7 +398,7 @@ async fn schemas_are_read_from_their_files() {
     assert!(error.to_string().contains("another place"), "{error}");
     f.lake
         .store()
-        .replace(&path, br#"{"format": 2}"#)
+        .replace(&path, br#"{"format": 3}"#)
         .await
         .unwrap();
     let error = sync_schemas(&f.lake, &catalog, &dataset())

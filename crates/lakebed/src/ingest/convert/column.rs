@@ -19,6 +19,8 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType};
 
 use crate::error::{Error, Result};
+use crate::ingest::convert::cast::text_scalar;
+use crate::registry::Scalar;
 
 /// A column, or a part of it, would pass 2 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -408,6 +410,39 @@ impl Column {
                 c.nulls.append_null();
             }
         }
+    }
+
+    /// The last value, where it is a scalar.
+    pub(crate) fn last_scalar(&self) -> Option<Scalar<'_>> {
+        Some(match self {
+            Self::Int(c) => Scalar::Int(*c.values.last()?),
+            Self::Float(c) => Scalar::Float(*c.values.last()?),
+            Self::Bool(c) => Scalar::Bool(c.values.get_bit(c.values.len().checked_sub(1)?)),
+            Self::Decimal(c) => Scalar::Decimal(*c.values.last()?),
+            Self::Date(c) => Scalar::Date(*c.values.last()?),
+            Self::Timestamp(c) => Scalar::Timestamp(*c.values.last()?),
+            Self::Text(c) => {
+                let (_, before) = c.offsets.split_last()?;
+                text_scalar(c.data.get(usize::try_from(*before.last()?).ok()?..)?)?
+            }
+            Self::Bytes(_) | Self::List(_) | Self::Map(_) | Self::Struct(_) => return None,
+        })
+    }
+
+    /// Appends a value; `false` where the column is of another type.
+    pub(crate) fn push_scalar(&mut self, value: Scalar<'_>) -> Result<bool, TooLarge> {
+        match (self, value) {
+            (Self::Int(c), Scalar::Int(v)) | (Self::Timestamp(c), Scalar::Timestamp(v)) => {
+                c.push(v);
+            }
+            (Self::Float(c), Scalar::Float(v)) => c.push(v),
+            (Self::Bool(c), Scalar::Bool(v)) => c.push(v),
+            (Self::Decimal(c), Scalar::Decimal(v)) => c.push(v),
+            (Self::Date(c), Scalar::Date(v)) => c.push(v),
+            (Self::Text(c), Scalar::Text(v)) => c.push(v.as_bytes())?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Cuts the column back to `rows` rows, whatever was begun after them.

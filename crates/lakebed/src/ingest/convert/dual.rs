@@ -105,7 +105,7 @@ impl<'p> Row<'p> {
         let (faults, notes, extra) = (self.faults.len(), self.notes.len(), self.extra.len());
         let met = std::mem::take(&mut self.met);
         let outer = std::mem::replace(&mut self.personal, field.personal);
-        let got = self.value(&field.value, raw, column);
+        let got = self.field_value(field, raw, column);
         self.personal = outer;
         if got == Got::Invalid {
             column.truncate(rows);

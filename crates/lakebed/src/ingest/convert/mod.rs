@@ -5,6 +5,7 @@
 //! | `plan` | a schema version compiled for conversion: which input member feeds which field |
 //! | `row` | the walk over one record and its members |
 //! | `dual` | one value into the fields of a `dual` group |
+//! | `cast` | a value of another form into the old type (`cast_old`) |
 //! | `value`, `container`, `native` | one value into one column by the rule of its type |
 //! | `refusal`, `trouble` | faults of the record with their places; unknown fields; reasons in words |
 //! | `number`, `money`, `moment`, `pattern`, `zone`, `token` | the grammars of values |
@@ -15,6 +16,7 @@
 //!
 //! What does not belong here: where records begin and end (`decode`), JSON syntax (`json`).
 
+mod cast;
 mod column;
 mod container;
 mod drift;

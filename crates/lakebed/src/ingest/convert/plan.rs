@@ -17,12 +17,15 @@ use arrow_schema::SchemaRef;
 use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
+use crate::ingest::convert::cast::CastPlan;
 use crate::ingest::convert::moment::EpochUnit;
 use crate::ingest::convert::money::MoneyPlan;
 use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::token::Tokens;
+use crate::registry::Cast;
 use crate::spec::{
-    Ambiguous, ChangeKind, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema,
+    Ambiguous, CastSpec, ChangeKind, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema,
+    arrow_type,
 };
 
 /// A schema version and its reading rules, compiled once per call and shared by all workers.
@@ -67,6 +70,8 @@ pub(crate) struct FieldPlan {
     /// Where the input carries it: one name, or the tokens of a pointer.
     pub(crate) from: Vec<String>,
     pub(crate) value: ValuePlan,
+    /// What is tried where a value does not fit.
+    pub(crate) cast: Option<Box<CastPlan>>,
 }
 
 /// An input object of which some members are read.
@@ -346,6 +351,23 @@ impl Compiler<'_> {
             personal,
             from,
             value: self.value(spec, &spec.field_type, personal)?,
+            cast: match &spec.cast {
+                None => None,
+                Some(cast) => Some(Box::new(self.cast(spec, cast, personal)?)),
+            },
+        })
+    }
+
+    fn cast(&mut self, spec: &FieldSpec, cast: &CastSpec, personal: bool) -> Result<CastPlan> {
+        let read = cast.as_field(spec);
+        let to_day = (&cast.from, &spec.field_type) == (&FieldType::Timestamp, &FieldType::Date);
+        let zone = cast.time_zone.as_deref().filter(|_| to_day);
+        Ok(CastPlan {
+            value: self.value(&read, &cast.from, personal)?,
+            column: arrow_type(&read, &cast.from),
+            cast: Cast::to_field(&cast.from, spec),
+            lossy: cast.lossy,
+            zone: zone.map(crate::time::time_zone).transpose()?,
         })
     }
 

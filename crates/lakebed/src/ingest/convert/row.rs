@@ -209,7 +209,7 @@ impl<'p> Row<'p> {
     #[inline]
     fn field(&mut self, field: &'p FieldPlan, raw: &Raw<'_>, column: &mut Column) -> Presence {
         let outer = std::mem::replace(&mut self.personal, field.personal);
-        let kind = match self.value(&field.value, raw, column) {
+        let kind = match self.field_value(field, raw, column) {
             Got::Value(kind) => kind,
             Got::Null(_) if field.required => {
                 self.missing(field);
@@ -220,6 +220,20 @@ impl<'p> Row<'p> {
         };
         self.personal = outer;
         kind
+    }
+
+    /// A field's value by its rule, and through its cast where it has one.
+    #[inline]
+    pub(crate) fn field_value(
+        &mut self,
+        field: &'p FieldPlan,
+        raw: &Raw<'_>,
+        column: &mut Column,
+    ) -> Got {
+        match &field.cast {
+            None => self.value(&field.value, raw, column),
+            Some(cast) => self.value_or_cast(&field.value, cast, raw, column),
+        }
     }
 
     /// What pointers read inside the value of `slot`.

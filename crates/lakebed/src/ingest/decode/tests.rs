@@ -8,6 +8,7 @@ use crate::ingest::decode::{DecodeOptions, Decoded, Decoder, Mismatch};
 use crate::spec::{ReadSpec, SchemaSpec};
 
 mod cases;
+mod cast;
 mod csv;
 mod dual;
 mod hostile;

@@ -5,6 +5,8 @@ use crate::registry::{parse, refuse, validate};
 use crate::spec::{By, PUBLISHED_FORMAT};
 use crate::time::Instant;
 
+mod retype;
+
 fn version(n: u32, head: &str, fields: &[String]) -> SchemaSpec {
     let base = match n {
         1 => String::new(),

@@ -223,7 +223,7 @@ async fn damage_is_refused_and_named() {
             "another version",
         ),
         (
-            good.replace("\"format\": 1", "\"format\": 2"),
+            good.replace("\"format\": 1", "\"format\": 3"),
             ErrorKind::Unavailable,
             "newer Lakebed",
         ),

@@ -424,11 +424,117 @@ fn numbers_follow_each_other() {
 }
 
 #[test]
-fn strategies_of_later_releases_are_refused_when_used() {
-    for word in ["cast_old", "retype"] {
-        let body = field(&format!("type = \"int\"\nchange = \"{word}\""));
-        unsound(&body, ProblemCode::ComesLater, "later release");
+fn a_retyped_field_has_a_column_of_its_own() {
+    let retype = |rest: &str| field(&format!("change = \"retype\"\n{rest}"));
+    let good = retype("type = \"int\"\ncolumn = \"a_int\"");
+    sound(&good);
+    for (rest, code, said) in [
+        ("type = \"int\"", ProblemCode::KeyMisfit, "needs `column`"),
+        (
+            "type = \"int\"\ncolumn = \"a\"",
+            ProblemCode::KeyMisfit,
+            "needs `column`",
+        ),
+        (
+            "type = \"int\"\ncolumn = \" \"",
+            ProblemCode::BadName,
+            "is no name",
+        ),
+        (
+            "type = \"int\"\ncolumn = \"_a\"",
+            ProblemCode::ReservedName,
+            "reserved",
+        ),
+        (
+            "type = \"int\"\ncolumn = \"DT\"",
+            ProblemCode::ReservedName,
+            "reserved",
+        ),
+        (
+            "type = \"list<int>\"\ncolumn = \"b\"",
+            ProblemCode::KeyMisfit,
+            "scalar types",
+        ),
+    ] {
+        unsound(&retype(rest), code, said);
     }
+    let alone = field("type = \"int\"\ncolumn = \"b\"");
+    unsound(&alone, ProblemCode::KeyMisfit, "goes with `change");
+    let member = "[[field]]\nid = 1\nname = \"a\"\ntype = \"struct\"\n[[field.field]]\nid = 2\n\
+        name = \"b\"\ntype = \"int\"\nchange = \"retype\"\ncolumn = \"c\"\n";
+    unsound(member, ProblemCode::KeyMisfit, "top level");
+    let other = "[[field]]\nid = 2\nname = \"A_INT\"\ntype = \"int\"\n";
+    let both = format!("{good}{other}");
+    unsound(&both, ProblemCode::NameCollision, "one column in the files");
+}
+
+#[test]
+fn a_cast_to_the_old_type_says_from_which_form_and_what_may_be_lost() {
+    let cast = |kind: &str, cast: &str| {
+        field(&format!(
+            "type = \"{kind}\"\nchange = \"cast_old\"\ncast = {{ {cast} }}"
+        ))
+    };
+    for (kind, rest) in [
+        ("int", "from = \"float\""),
+        (
+            "int",
+            "from = \"decimal(12,2)\", money = { thousands = \",\" }, lossy = \"round\"",
+        ),
+        ("float", "from = \"decimal(38,10)\", lossy = \"round\""),
+        (
+            "date",
+            "from = \"timestamp\", time_zone = \"UTC\", formats = [\"epoch_s\"], lossy = \"truncate\"",
+        ),
+        ("string", "from = \"json\""),
+    ] {
+        sound(&cast(kind, rest));
+    }
+    let misfit = ProblemCode::KeyMisfit;
+    for (kind, rest, code, said) in [
+        ("int", "from = \"int\"", misfit, "can be cast"),
+        ("int", "from = \"timestamp\"", misfit, "can be cast"),
+        ("string", "from = \"float\"", misfit, "can be cast"),
+        ("timestamp", "from = \"date\"", misfit, "can be cast"),
+        ("int", "from = \"enum\"", misfit, "can be cast"),
+        ("list<int>", "from = \"float\"", misfit, "scalar types"),
+        (
+            "int",
+            "from = \"string\", lossy = \"round\"",
+            misfit,
+            "does not fit",
+        ),
+        (
+            "float",
+            "from = \"int\", lossy = \"truncate\"",
+            misfit,
+            "does not fit",
+        ),
+        (
+            "int",
+            "from = \"float\", formats = [\"%F\"]",
+            misfit,
+            "fits only",
+        ),
+        (
+            "int",
+            "from = \"decimal(9,2)\", money = { thousands = \"7\" }",
+            ProblemCode::BadMoney,
+            "one mark",
+        ),
+        (
+            "date",
+            "from = \"timestamp\"",
+            ProblemCode::BadTimeZone,
+            "time_zone",
+        ),
+    ] {
+        unsound(&cast(kind, rest), code, said);
+    }
+    let without = field("type = \"int\"\nchange = \"cast_old\"");
+    unsound(&without, misfit, "needs `cast`");
+    let alone = field("type = \"int\"\ncast = { from = \"float\" }");
+    unsound(&alone, misfit, "goes with");
 }
 
 /// The folder of shared cases.

@@ -8,8 +8,12 @@
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
-use crate::registry::view::dialect::{Dialect, Scan, escaped, member_types, value_type};
+use crate::registry::view::cast::decimal_pattern;
+use crate::registry::view::dialect::{
+    Dialect, MICROS_PER_DAY, Scan, escaped, member_types, value_type,
+};
 use crate::registry::view::location::version_glob;
+use crate::spec::FieldType;
 
 /// ClickHouse's SQL.
 pub(super) struct ClickHouse;
@@ -100,6 +104,91 @@ impl Dialect for ClickHouse {
 
     fn map(&self, value: &str, depth: usize, body: &str) -> String {
         format!("mapApply((_k{depth}, _v{depth}) -> (_k{depth}, {body}), {value})")
+    }
+
+    fn text(&self, value: &str) -> String {
+        text(value)
+    }
+
+    fn typed(&self, value: &str, to: &DataType) -> String {
+        self.cast(value, to)
+    }
+
+    fn try_cast(&self, value: &str, to: &DataType) -> String {
+        match to {
+            DataType::Int64 => format!("accurateCastOrNull({value}, 'Int64')"),
+            DataType::Date32 => format!("toDate32OrNull({value})"),
+            DataType::Decimal128(p, s) => {
+                // By the width of its storage: a cast to a narrower one ends the query.
+                let bits = match p {
+                    0..=9 => 32,
+                    10..=18 => 64,
+                    _ => 128,
+                };
+                self.cast(&format!("toDecimal{bits}OrNull({value}, {s})"), to)
+            }
+            to => self.cast(value, to),
+        }
+    }
+
+    fn matches(&self, value: &str, pattern: &str) -> String {
+        format!("match({value}, {})", text(pattern))
+    }
+
+    fn exact_number(&self, value: &str, _from: &FieldType, to: &FieldType) -> [String; 2] {
+        // Its casts between numbers cut digits off, or end the query: they go by way of a text.
+        let digits = format!("toString({value})");
+        match to {
+            FieldType::Decimal { precision, scale } => {
+                let to = DataType::Decimal128(*precision, i8::try_from(*scale).unwrap_or(0));
+                let kept = self.matches(&digits, &decimal_pattern(*precision, *scale));
+                [kept, self.try_cast(&digits, &to)]
+            }
+            _ => {
+                let whole = format!("replaceRegexpOne({digits}, '[.]0+$', '')");
+                let int = format!("toInt64OrNull({whole})");
+                [format!("toString({int}) = {whole}"), int]
+            }
+        }
+    }
+
+    fn decimal_text(&self, value: &str, scale: u8) -> String {
+        format!("toDecimalString({value}, {scale})")
+    }
+
+    fn decimal_of_units(&self, units: &str, precision: u8, scale: u8) -> String {
+        let places = i8::try_from(scale).unwrap_or(0);
+        let last = match scale {
+            0 => "1".to_owned(),
+            scale => format!("0.{:0>width$}", 1, width = usize::from(scale)),
+        };
+        let int = self.try_cast(units, &DataType::Int64);
+        let whole = format!("toDecimal128({int}, 0) * toDecimal128('{last}', {scale})");
+        let to = DataType::Decimal128(precision, places);
+        self.try_cast(&format!("toString({whole})"), &to)
+    }
+
+    fn float_of_text(&self, value: &str) -> String {
+        // The engine's own reading of floats may miss the last bit.
+        let point = format!("position({value}, '.')");
+        let places = format!("if({point} = 0, 0, length({value}) - {point})");
+        format!("toInt64OrNull(replaceAll({value}, '.', '')) / intExp10({places})")
+    }
+
+    fn instant_of_text(&self, value: &str) -> String {
+        format!("parseDateTime64BestEffortOrNull({value}, 6, 'UTC')")
+    }
+
+    fn instant_of_day(&self, value: &str) -> String {
+        format!("toDateTime64({value}, 6, 'UTC')")
+    }
+
+    fn is_midnight(&self, value: &str) -> String {
+        format!("toUnixTimestamp64Micro({value}) % {MICROS_PER_DAY} = 0")
+    }
+
+    fn day_of_instant(&self, value: &str) -> String {
+        format!("toDate32({value}, 'UTC')")
     }
 
     fn source(&self, scan: &Scan<'_>) -> Result<String> {

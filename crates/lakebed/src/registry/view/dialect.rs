@@ -9,6 +9,10 @@ use crate::registry::view::duckdb::DuckDb;
 use crate::registry::view::shape::{MemberShape, Shape, map_value};
 use crate::registry::view::spark::Spark;
 use crate::registry::view::trino::Trino;
+use crate::spec::{FieldSpec, FieldType, arrow_type};
+
+/// Microseconds of a day.
+pub(super) const MICROS_PER_DAY: u64 = 86_400_000_000;
 
 /// An engine that a view can be written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -104,6 +108,68 @@ pub(super) trait Dialect {
 
     /// A map with the same keys and `body` for each value.
     fn map(&self, value: &str, depth: usize, body: &str) -> String;
+
+    /// A literal of a text.
+    fn text(&self, text: &str) -> String {
+        doubled(text, '\'')
+    }
+
+    /// `value`, which has the type already, where the engine must be told so.
+    fn typed(&self, value: &str, _to: &DataType) -> String {
+        value.to_owned()
+    }
+
+    /// `value` as another type, NULL where that is an error.
+    fn try_cast(&self, value: &str, to: &DataType) -> String {
+        format!("TRY_CAST({value} AS {})", self.type_text(to))
+    }
+
+    /// Whether a text matches a pattern.
+    fn matches(&self, value: &str, pattern: &str) -> String;
+
+    /// An integer or decimal as another of such types: when it is kept whole, and the value.
+    fn exact_number(&self, value: &str, from: &FieldType, to: &FieldType) -> [String; 2] {
+        let arrow = |of: &FieldType| arrow_type(&FieldSpec::new(0, "", of.clone()), of);
+        let there = self.try_cast(value, &arrow(to));
+        let back = self.try_cast(&there, &arrow(from));
+        [format!("{back} = {value}"), there]
+    }
+
+    /// A decimal as a text with all digits of its scale.
+    fn decimal_text(&self, value: &str, _scale: u8) -> String {
+        self.cast(value, &DataType::Utf8)
+    }
+
+    /// The decimal of so many units, a whole double below 10 to the power of 15.
+    fn decimal_of_units(&self, units: &str, precision: u8, scale: u8) -> String {
+        let int = self.try_cast(units, &DataType::Int64);
+        let whole = self.cast(&int, &DataType::Decimal128(19, 0));
+        let (digits, places) = (scale.saturating_add(1), i8::try_from(scale).unwrap_or(0));
+        let last = match scale {
+            0 => "'1'".to_owned(),
+            scale => format!("'0.{:0>width$}'", 1, width = usize::from(scale)),
+        };
+        let unit = self.cast(&last, &DataType::Decimal128(digits, places));
+        let to = DataType::Decimal128(precision, places);
+        self.try_cast(&format!("({whole} * {unit})"), &to)
+    }
+
+    /// The double of a plain number of at most 15 digits.
+    fn float_of_text(&self, value: &str) -> String {
+        self.try_cast(value, &DataType::Float64)
+    }
+
+    /// The instant of a text in UTC.
+    fn instant_of_text(&self, value: &str) -> String;
+
+    /// Midnight of a day in UTC.
+    fn instant_of_day(&self, value: &str) -> String;
+
+    /// Whether an instant is a midnight in UTC.
+    fn is_midnight(&self, value: &str) -> String;
+
+    /// The day of an instant in UTC.
+    fn day_of_instant(&self, value: &str) -> String;
 
     /// What stands after FROM, with a WHERE where one is needed.
     fn source(&self, scan: &Scan<'_>) -> Result<String>;

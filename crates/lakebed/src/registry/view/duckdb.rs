@@ -6,7 +6,9 @@
 use arrow_schema::DataType;
 
 use crate::error::Result;
-use crate::registry::view::dialect::{Dialect, Scan, doubled, member_types, value_type};
+use crate::registry::view::dialect::{
+    Dialect, MICROS_PER_DAY, Scan, doubled, member_types, value_type,
+};
 use crate::registry::view::location::version_glob;
 
 /// DuckDB's SQL.
@@ -73,6 +75,26 @@ impl Dialect for DuckDb {
     fn map(&self, value: &str, depth: usize, body: &str) -> String {
         let entry = format!("struct_pack(k := struct_extract(_e{depth}, 'key'), v := {body})");
         format!("map_from_entries([{entry} FOR _e{depth} IN map_entries({value})])")
+    }
+
+    fn matches(&self, value: &str, pattern: &str) -> String {
+        format!("regexp_matches({value}, {})", text(pattern))
+    }
+
+    fn instant_of_text(&self, value: &str) -> String {
+        format!("TRY_CAST({value} AS TIMESTAMP WITH TIME ZONE)")
+    }
+
+    fn instant_of_day(&self, value: &str) -> String {
+        format!("(CAST({value} AS TIMESTAMP) AT TIME ZONE 'UTC')")
+    }
+
+    fn is_midnight(&self, value: &str) -> String {
+        format!("epoch_us({value}) % {MICROS_PER_DAY} = 0")
+    }
+
+    fn day_of_instant(&self, value: &str) -> String {
+        format!("CAST({value} AT TIME ZONE 'UTC' AS DATE)")
     }
 
     fn source(&self, scan: &Scan<'_>) -> Result<String> {

@@ -12,6 +12,7 @@
 //! | file | what it knows |
 //! | --- | --- |
 //! | `shape` | how a type of a version becomes the type of the table |
+//! | `cast` | which values of a retyped field are kept whole, and what they become |
 //! | `dialect` | what every engine must be able to say, and the expressions made of it |
 //! | `duckdb` `clickhouse` `spark` `trino` | how that engine says it |
 //! | `location` | where the lake lies for an engine, and what it would misread there |
@@ -20,6 +21,7 @@
 //! What the statement shows is what `lakebed sql` shows: names, order and types come from the same
 //! merge. Nothing is read here; docs/views.md tells users of it.
 
+mod cast;
 mod clickhouse;
 mod dialect;
 mod duckdb;

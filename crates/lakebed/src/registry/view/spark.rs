@@ -6,7 +6,9 @@
 use arrow_schema::DataType;
 
 use crate::error::Result;
-use crate::registry::view::dialect::{Dialect, Scan, doubled, escaped, member_types, value_type};
+use crate::registry::view::dialect::{
+    Dialect, MICROS_PER_DAY, Scan, doubled, escaped, member_types, value_type,
+};
 use crate::registry::view::location::version_glob;
 
 /// Spark's SQL.
@@ -70,6 +72,38 @@ impl Dialect for Spark {
 
     fn map(&self, value: &str, depth: usize, body: &str) -> String {
         format!("transform_values({value}, (_k{depth}, _v{depth}) -> {body})")
+    }
+
+    fn text(&self, text: &str) -> String {
+        escaped(text, '\'')
+    }
+
+    fn matches(&self, value: &str, pattern: &str) -> String {
+        format!("{value} RLIKE {}", self.text(pattern))
+    }
+
+    fn decimal_text(&self, value: &str, scale: u8) -> String {
+        match scale {
+            // A smaller last digit may be written with an exponent.
+            0..=6 => self.cast(value, &DataType::Utf8),
+            _ => format!("replace(format_number({value}, {scale}), ',', '')"),
+        }
+    }
+
+    fn instant_of_text(&self, value: &str) -> String {
+        format!("TRY_CAST({value} AS TIMESTAMP)")
+    }
+
+    fn instant_of_day(&self, value: &str) -> String {
+        format!("timestamp_micros(CAST(unix_date({value}) AS BIGINT) * {MICROS_PER_DAY})")
+    }
+
+    fn is_midnight(&self, value: &str) -> String {
+        format!("unix_micros({value}) % {MICROS_PER_DAY} = 0")
+    }
+
+    fn day_of_instant(&self, value: &str) -> String {
+        format!("date_from_unix_date(CAST(unix_micros({value}) DIV {MICROS_PER_DAY} AS INT))")
     }
 
     fn source(&self, scan: &Scan<'_>) -> Result<String> {

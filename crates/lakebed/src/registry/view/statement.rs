@@ -2,16 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow_schema::{Field, FieldRef, Fields};
+use arrow_schema::{Field, Fields};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::name::DatasetRef;
+use crate::registry::view::cast::{rest, retyped};
 use crate::registry::view::dialect::{Dialect, Engine, Scan, expression};
 use crate::registry::view::location::{check_location, quote_path};
 use crate::registry::view::shape::{find_by_id, find_by_name, shape_of};
 use crate::registry::view::trino::{registration, table_columns};
-use crate::registry::{DT_COLUMN, VERSION_COLUMN, field_id, merge_columns};
+use crate::registry::{
+    ColumnSource, DT_COLUMN, MergedColumn, VERSION_COLUMN, field_id, merge_columns,
+};
 use crate::spec::{SOURCE_COLUMN, SchemaSpec, arrow_schema};
 
 /// What a view is written from.
@@ -168,7 +171,7 @@ fn summary(request: &ViewRequest<'_>, versions: &[u32], left_out: &[u32]) -> Str
     format!("{read}{without} Print it again when another one gets its first rows.")
 }
 
-fn view_columns(dialect: &dyn Dialect, merged: &[FieldRef]) -> Vec<ViewColumn> {
+fn view_columns(dialect: &dyn Dialect, merged: &[MergedColumn]) -> Vec<ViewColumn> {
     let column = |field: &Field| ViewColumn {
         name: field.name().clone(),
         id: field_id(field),
@@ -185,7 +188,7 @@ fn view_columns(dialect: &dyn Dialect, merged: &[FieldRef]) -> Vec<ViewColumn> {
         path_column(DT_COLUMN, dt),
         path_column(VERSION_COLUMN, version),
     ];
-    all.extend(merged.iter().map(|f| column(f)));
+    all.extend(merged.iter().map(|c| column(&c.field)));
     all
 }
 
@@ -200,7 +203,7 @@ fn select(
     dialect: &dyn Dialect,
     scan: &Scan<'_>,
     table: Option<&Fields>,
-    merged: &[FieldRef],
+    merged: &[MergedColumn],
 ) -> Result<String> {
     let [dt, version] = dialect.partition_columns(scan.version);
     let mut items = vec![
@@ -209,22 +212,39 @@ fn select(
         named(dialect, version, VERSION_COLUMN),
     ];
     for column in merged {
-        let found = find_by_id(scan.columns.iter().map(AsRef::as_ref), column);
-        let value = match found {
-            None => dialect.null(column.data_type()),
-            Some(own) => {
-                let known =
-                    table.and_then(|t| find_by_name(t.iter().map(AsRef::as_ref), own.name()));
-                let held = known.map_or(own.data_type(), Field::data_type);
-                let shape = shape_of(own.data_type(), held, column.data_type());
-                let value = dialect.column(own.name());
-                expression(dialect, &value, &shape, column.data_type(), 0)
+        let read = |wanted: &Field| read_field(dialect, scan, table, wanted);
+        let value = match &column.source {
+            ColumnSource::Own => read(&column.field),
+            ColumnSource::Rest(cast) => {
+                read(&column.field).map(|value| rest(dialect, &value, cast))
             }
+            ColumnSource::Retyped(old) => read(&column.field).or_else(|| {
+                old.iter().find_map(|old| {
+                    let value = read(&old.field)?;
+                    Some(retyped(dialect, &value, &old.cast))
+                })
+            }),
         };
-        items.push(named(dialect, value, column.name()));
+        let value = value.unwrap_or_else(|| dialect.null(column.field.data_type()));
+        items.push(named(dialect, value, column.field.name()));
     }
     let items = items.join(",\n  ");
     Ok(format!("SELECT\n  {items}\nFROM {}", dialect.source(scan)?))
+}
+
+/// The field of `wanted`'s id in the form of `wanted`; `None` where the version lacks it.
+fn read_field(
+    dialect: &dyn Dialect,
+    scan: &Scan<'_>,
+    table: Option<&Fields>,
+    wanted: &Field,
+) -> Option<String> {
+    let own = find_by_id(scan.columns.iter().map(AsRef::as_ref), wanted)?;
+    let known = table.and_then(|t| find_by_name(t.iter().map(AsRef::as_ref), own.name()));
+    let held = known.map_or(own.data_type(), Field::data_type);
+    let shape = shape_of(own.data_type(), held, wanted.data_type());
+    let value = dialect.column(own.name());
+    Some(expression(dialect, &value, &shape, wanted.data_type(), 0))
 }
 
 /// `value AS name`; the value alone where it has that name.

@@ -45,7 +45,7 @@ const V2: &str = r#"
 20 raw bytes
 "#;
 
-/// Fields from lines of id, name and type; members are indented below their field.
+/// Fields from lines of id, name, type, and for a retyped field the column in the files; members are indented below their field.
 fn fields(text: &str) -> Vec<FieldSpec> {
     let mut all: Vec<FieldSpec> = Vec::new();
     for line in text.lines().filter(|l| !l.is_empty()) {
@@ -56,6 +56,14 @@ fn fields(text: &str) -> Vec<FieldSpec> {
             cells[1],
             cells[2].parse().unwrap(),
         );
+        let mut field = field;
+        if let Some(column) = cells.get(3) {
+            field.change = Some(crate::spec::ChangeKind::Retype);
+            field.column = Some((*column).to_owned());
+        }
+        if *cells.get(2).unwrap() == "enum" {
+            field.values = vec!["flat".to_owned(), "it's".to_owned()];
+        }
         let mut level = &mut all;
         for _ in 0..depth {
             level = &mut level.last_mut().unwrap().fields;
@@ -104,6 +112,66 @@ fn view(
 fn three_versions(engine: Engine, location: &str, name: Option<&str>) -> ViewStatement {
     let v3 = format!("{V2}21 later map<list<decimal(8,1)>>\n");
     view(engine, &[V1, V2, &v3], &[1, 2], location, name).unwrap()
+}
+
+const OLD_TYPES: &str = "
+1 a string
+2 b string
+3 c string
+4 d string
+5 e string
+6 f string
+7 g string
+11 h int
+12 i int
+13 j int
+14 k decimal(20,8)
+15 l decimal(20,8)
+16 m float
+17 n float
+18 o date
+19 p timestamp
+20 q decimal(12,2)
+21 r bool
+22 s decimal(20,8)
+";
+const NEW_TYPES: &str = "
+101 a int a_
+102 b float b_
+103 c bool c_
+104 d decimal(12,2) d_
+105 e date e_
+106 f timestamp f_
+107 g enum g_
+111 h float h_
+112 i bool i_
+113 j decimal(12,2) j_
+114 k int k_
+115 l string l_
+116 m int m_
+117 n decimal(12,2) n_
+118 o timestamp o_
+119 p date p_
+120 q decimal(4,2) q_
+121 r int r_
+122 s float s_
+";
+
+#[test]
+fn old_types_are_cast_as_each_engine_says_it() {
+    for (engine, wanted) in [
+        (Engine::DuckDb, include_str!("tests/retyped_duckdb.sql")),
+        (
+            Engine::ClickHouse,
+            include_str!("tests/retyped_clickhouse.sql"),
+        ),
+        (Engine::Spark, include_str!("tests/retyped_spark.sql")),
+        (Engine::Trino, include_str!("tests/retyped_trino.sql")),
+    ] {
+        let text = view(engine, &[OLD_TYPES, NEW_TYPES], &[1, 2], "/lake", None);
+        let text = text.unwrap().text();
+        assert_eq!(text, wanted);
+    }
 }
 
 #[test]

@@ -68,6 +68,27 @@ impl Dialect for Trino {
         format!("transform_values({value}, (_k{depth}, _v{depth}) -> {body})")
     }
 
+    fn matches(&self, value: &str, pattern: &str) -> String {
+        format!("regexp_like({value}, {})", self.text(pattern))
+    }
+
+    fn instant_of_text(&self, value: &str) -> String {
+        let instant = format!("from_iso8601_timestamp_nanos({value}) AT TIME ZONE 'UTC'");
+        format!("TRY(CAST({instant} AS TIMESTAMP(6)))")
+    }
+
+    fn instant_of_day(&self, value: &str) -> String {
+        format!("CAST({value} AS TIMESTAMP(6))")
+    }
+
+    fn is_midnight(&self, value: &str) -> String {
+        format!("date_trunc('day', {value}) = {value}")
+    }
+
+    fn day_of_instant(&self, value: &str) -> String {
+        format!("CAST({value} AS DATE)")
+    }
+
     fn source(&self, scan: &Scan<'_>) -> Result<String> {
         let Some(table) = scan.table else {
             return Err(
