@@ -305,11 +305,17 @@ fn begins_with(candidate: &str, word: &str) -> bool {
 }
 
 impl QueryEngine {
+    /// Every dataset's name as it is written in SQL, in order.
+    pub(crate) async fn list_datasets(&self) -> Result<Vec<String>> {
+        let rows = self.catalog().list_schemas(None).await?;
+        let mut datasets = self.schemaless_datasets(None).await?;
+        datasets.extend(rows.into_iter().map(|r| r.dataset));
+        Ok(datasets.iter().map(sql_name).collect())
+    }
+
     /// Every table's name as it is written in SQL: datasets first, then those of the catalog.
     pub async fn list_tables(&self) -> Result<Vec<String>> {
-        let rows = self.catalog().list_schemas(None).await?;
-        let mut names: Vec<String> = rows.iter().map(|r| sql_name(&r.dataset)).collect();
-        names.dedup();
+        let mut names = self.list_datasets().await?;
         names.extend(SystemTable::ALL.map(|t| format!("{SYSTEM_SCHEMA}.{}", t.as_str())));
         Ok(names)
     }

@@ -29,10 +29,10 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use lakebed::catalog::{Catalog, partition_id, visible_files};
+use lakebed::catalog::{Catalog, PartitionFilter, partition_id, visible_files};
 use lakebed::log::{AsOf, DatasetState};
 use lakebed::name::{DatasetRef, Layer};
-use lakebed::spec::{PublishedSchema, SchemaSpec};
+use lakebed::spec::{PublishedSchema, SCHEMALESS_VERSION, SchemaSpec};
 use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
@@ -40,6 +40,7 @@ use lakebed::{Error, Result};
 use crate::by_file::AggregateByFile;
 use crate::comparisons::Comparisons;
 use crate::error::{convert, nearest, quoted};
+use crate::json_functions::json_functions;
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
 use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
@@ -119,6 +120,12 @@ fn aggregates_whole(plan: &LogicalPlan) -> bool {
     found.unwrap_or(false)
 }
 
+/// What stands in the place of schema versions where there are none.
+fn schemaless(dataset: &DatasetRef) -> BTreeMap<u32, SchemaSpec> {
+    let spec = SchemaSpec::schemaless(dataset.clone());
+    BTreeMap::from([(spec.version, spec)])
+}
+
 /// A planned query.
 struct Planned {
     plan: Arc<dyn ExecutionPlan>,
@@ -134,12 +141,17 @@ impl QueryEngine {
         rules.insert(0, Arc::new(Comparisons));
         // Last: coercion casts to texts too.
         rules.push(Arc::new(NestedText::new()));
-        let state = SessionStateBuilder::new()
+        let mut state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))
             .with_default_features()
             .with_optimizer_rule(Arc::new(AggregateByFile))
             .build();
+        for function in json_functions() {
+            state
+                .register_udf(Arc::new(function))
+                .map_err(|e| convert(&e))?;
+        }
         Ok(Self {
             lake,
             catalog,
@@ -223,6 +235,8 @@ impl QueryEngine {
             names.extend(SystemTable::ALL.map(NamedTable::System));
             let all = self.catalog.list_schemas(None).await?;
             names.extend(all.into_iter().map(|s| NamedTable::Dataset(s.dataset)));
+            let lines = self.schemaless_datasets(None).await?;
+            names.extend(lines.into_iter().map(NamedTable::Dataset));
         }
         for name in &names {
             match name {
@@ -278,12 +292,18 @@ impl QueryEngine {
         trace: &Arc<ScanTrace>,
     ) -> Result<Arc<dyn TableProvider>> {
         let published = self.published_versions(dataset).await?;
-        let versions = published.into_iter().map(|p| (p.schema.version, p.schema));
+        let versions: BTreeMap<u32, SchemaSpec> = match published.is_empty() {
+            true => schemaless(dataset),
+            false => published
+                .into_iter()
+                .map(|p| (p.schema.version, p.schema))
+                .collect(),
+        };
         Ok(Arc::new(LakeTable::new(TableInput {
             lake: self.lake.clone(),
             catalog: Arc::clone(&self.catalog),
             dataset: dataset.clone(),
-            versions: versions.collect(),
+            versions,
             past: None,
             with_origin,
             trace: Arc::clone(trace),
@@ -319,6 +339,9 @@ impl QueryEngine {
                 versions.insert(version.schema.version, version.schema.clone());
             }
         }
+        if versions.is_empty() {
+            versions = schemaless(dataset);
+        }
         Ok(Arc::new(LakeTable::new(TableInput {
             lake: self.lake.clone(),
             catalog: Arc::clone(&self.catalog),
@@ -342,10 +365,9 @@ impl QueryEngine {
 
     /// The names of a dataset's columns, those on demand included; none where it is unknown.
     pub(crate) async fn dataset_columns(&self, dataset: &DatasetRef) -> Result<Vec<String>> {
-        if self.catalog.list_schemas(Some(dataset)).await?.is_empty() {
+        let Ok(table) = self.dataset_table(dataset, true, &Arc::default()).await else {
             return Ok(Vec::new());
-        }
-        let table = self.dataset_table(dataset, true, &Arc::default()).await?;
+        };
         let schema = table.schema();
         Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
     }
@@ -358,10 +380,26 @@ impl QueryEngine {
         }
     }
 
-    /// Every published version of a dataset, in order; none is an unknown table.
+    /// Datasets of JSON lines: all, or the one if it is such.
+    pub(crate) async fn schemaless_datasets(
+        &self,
+        one: Option<&DatasetRef>,
+    ) -> Result<BTreeSet<DatasetRef>> {
+        let filter = PartitionFilter {
+            dataset: one.cloned(),
+            schema_versions: vec![SCHEMALESS_VERSION],
+            all_states: true,
+            ..PartitionFilter::default()
+        };
+        let rows = self.catalog.list_partitions(&filter).await?;
+        Ok(rows.into_iter().map(|r| r.dataset).collect())
+    }
+
+    /// Every published version of a dataset, in order; none where it holds JSON lines, else none is an
+    /// unknown table.
     async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
         let rows = self.catalog.list_schemas(Some(dataset)).await?;
-        if rows.is_empty() {
+        if rows.is_empty() && self.schemaless_datasets(Some(dataset)).await?.is_empty() {
             return Err(self.unknown_table(&sql_name(dataset)).await);
         }
         rows.iter()
@@ -378,11 +416,9 @@ impl QueryEngine {
 
     async fn unknown_table(&self, name: &str) -> Error {
         let error = Error::not_found(format!("there is no table `{name}`"));
-        let Ok(rows) = self.catalog.list_schemas(None).await else {
+        let Ok(mut known) = self.list_datasets().await else {
             return error;
         };
-        let mut known: Vec<String> = rows.iter().map(|r| sql_name(&r.dataset)).collect();
-        known.dedup();
         let datasets = known.clone();
         known.extend(SystemTable::ALL.map(|t| format!("{SYSTEM_SCHEMA}.{}", t.as_str())));
         let tail = |n: &str| n.split_once('.').map_or(n, |(_, t)| t).to_owned();
@@ -403,7 +439,7 @@ impl QueryEngine {
         };
         match datasets.as_slice() {
             [] => error.hint(
-                "no dataset has a published schema yet: `lakebed schema publish` makes the first",
+                "no dataset has a published schema or JSON lines yet: `lakebed schema publish` makes the first",
             ),
             few if few.len() <= 20 => error.hint(format!("tables are {}", quoted(few))),
             _ => error.hint("`SHOW TABLES` lists them all"),

@@ -14,7 +14,7 @@ use lakebed::registry::merge_columns;
 pub(crate) use lakebed::registry::{
     COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, VERSION_COLUMN, field_id,
 };
-use lakebed::spec::{SOURCE_COLUMN, SchemaSpec};
+use lakebed::spec::{EXTRA_FIELD_ID, FileFormat, SOURCE_COLUMN, SchemaSpec};
 
 /// The columns that every file of a partition shares, in order.
 pub(crate) const PARTITION_COLUMNS: [&str; 3] = [SOURCE_COLUMN, DT_COLUMN, VERSION_COLUMN];
@@ -81,8 +81,11 @@ impl TableColumns {
             .values()
             .flat_map(|spec| spec.fields.iter().map(|f| (f.name.as_str(), f.id)))
             .collect();
+        let is_lines = format_of(&versions) == FileFormat::Jsonl;
         let fields: Vec<FieldColumn> = merge_columns(&versions)
             .into_iter()
+            // Whole values have no unknown fields beside them.
+            .filter(|f| !is_lines || field_id(f) != Some(EXTRA_FIELD_ID))
             .filter_map(|with_ids| {
                 let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());
                 let shared = used.iter().any(|(n, other)| *n == name && *other != id);
@@ -108,6 +111,11 @@ impl TableColumns {
             versions,
             with_origin,
         }
+    }
+
+    /// Format of the files that hold them.
+    pub(crate) fn format(&self) -> FileFormat {
+        format_of(&self.versions)
     }
 
     /// Whether `_commit` and `_file` are among the columns.
@@ -156,6 +164,11 @@ impl TableColumns {
     pub(crate) fn field_named(&self, name: &str) -> Option<&FieldColumn> {
         self.fields.iter().find(|c| c.field.name() == name)
     }
+}
+
+fn format_of(versions: &BTreeMap<u32, SchemaSpec>) -> FileFormat {
+    let newest = versions.keys().next_back();
+    newest.map_or(FileFormat::Parquet, |v| FileFormat::of_version(*v))
 }
 
 fn origin_fields() -> [FieldRef; 2] {

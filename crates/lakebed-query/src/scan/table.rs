@@ -35,6 +35,7 @@ use super::adapt::ByFieldId;
 use super::bounds::{StatsByFile, file_bounds, overall_statistics};
 use super::columns::{DT_COLUMN, TableColumns, VERSION_COLUMN};
 use super::constants::{ConstantRows, batch_of, constant_columns};
+use super::lines::LinesSource;
 use super::prune::{
     Bounds, catalog_filter, is_partition_filter, keep_partitions, named_ids, prune_files,
 };
@@ -279,14 +280,15 @@ impl LakeTable {
     }
 
     fn check_format(&self, file: &FileRow) -> Result<()> {
-        if file.format != FileFormat::Parquet {
+        if file.format != self.columns.format() {
             return Err(external(
                 Error::precondition(format!(
-                    "`{}` holds files of format `{}`, which SQL does not read",
+                    "`{}` holds tables and JSON lines, which are not one table",
                     self.dataset,
-                    file.format.as_str()
                 ))
-                .with("file", &file.path),
+                .with("file", &file.path)
+                .with("invariant", "LOG-11")
+                .hint("`lakebed audit` says more"),
             ));
         }
         Ok(())
@@ -413,7 +415,15 @@ impl LakeTable {
             .iter()
             .map(|f| self.planned_file(f))
             .collect::<Result<Vec<_>>>()?;
-        let source = LakeSource::new(Arc::new(self.parquet_source(session)), planned);
+        let source: Arc<dyn FileSource> = match self.columns.format() {
+            FileFormat::Parquet => Arc::new(self.parquet_source(session)),
+            FileFormat::Jsonl => Arc::new(LinesSource::new(
+                self.lake.clone(),
+                Arc::clone(&self.trace.log),
+                self.file_schema(),
+            )),
+        };
+        let source = LakeSource::new(source, planned);
         let source = source
             .try_pushdown_projection(&self.scan_projection(selected))?
             .ok_or_else(|| external(Error::internal("a scan takes no projection")))?;
@@ -427,10 +437,14 @@ impl LakeTable {
         Ok(DataSourceExec::from_data_source(config))
     }
 
-    fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
-        let schema = TableSchema::builder(self.columns.scan_schema())
+    fn file_schema(&self) -> TableSchema {
+        TableSchema::builder(self.columns.scan_schema())
             .with_table_partition_cols(self.columns.constant_fields())
-            .build();
+            .build()
+    }
+
+    fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
+        let schema = self.file_schema();
         let options = TableParquetOptions {
             global: session.config_options().execution.parquet.clone(),
             ..TableParquetOptions::default()

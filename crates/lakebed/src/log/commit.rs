@@ -1,6 +1,7 @@
 //! The one way a record is put: check, put if absent, else rebase and check again.
 //!
 //! LOG-5: a record is put only when every requirement holds over the fold of all records before it.
+//! LOG-11: a dataset's files are all of one format; schema version 0 is that of JSON lines.
 //! LOG-6: a commit happens once, however often its call is repeated: its id is looked up first, and
 //! a put that lost its answer is recognised by reading the record back.
 
@@ -10,9 +11,9 @@ use crate::log::check::Unmet;
 use crate::log::checkpoint;
 use crate::log::read::{LoggedRecord, read_record};
 use crate::log::state::DatasetState;
-use crate::name::{AttemptId, CommitId, ContentHash};
+use crate::name::{AttemptId, CommitId, ContentHash, DatasetRef};
 use crate::spec::{
-    Action, By, LogPosition, Operation, RECORD_FORMAT, Record, Requirement, min_reader,
+    Action, By, FileFormat, LogPosition, Operation, RECORD_FORMAT, Record, Requirement, min_reader,
 };
 use crate::store::{Lake, PutOutcome, log_record_path, schema_path};
 use crate::time::unique_id;
@@ -76,6 +77,7 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
         if let Some(unmet) = first_unmet(lake, state, &draft.requires).await? {
             return Ok(CommitOutcome::Conflict(unmet));
         }
+        check_format(state, draft)?;
         let logged = build(lake, state, draft);
         let bytes = encode(&logged)?;
         let logged = LoggedRecord {
@@ -95,6 +97,39 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
             PutOutcome::Exists => {}
         }
     }
+}
+
+/// Whether it leaves the dataset with files of one format alone. It is no requirement, since it holds whatever a draft asks for.
+fn check_format(state: &DatasetState, draft: &Draft) -> Result<()> {
+    for action in &draft.actions {
+        let Action::AddFile { partition, file } = action else {
+            continue;
+        };
+        let wanted = FileFormat::of_version(partition.schema_version);
+        if file.format != wanted {
+            let format = file.format.as_str();
+            return Err(Error::internal(format!(
+                "a `{format}` file for {partition}"
+            )));
+        }
+        if let Some(held) = state.file_format()
+            && held != wanted
+        {
+            return Err(other_format(state.dataset(), wanted, held));
+        }
+    }
+    Ok(())
+}
+
+/// The error for a person who would mix two formats in one dataset.
+#[must_use]
+pub fn other_format(dataset: &DatasetRef, wanted: FileFormat, held: FileFormat) -> Error {
+    let (wanted, held) = (wanted.as_str(), held.as_str());
+    Error::precondition(format!(
+        "`{dataset}` holds `{held}` files, so it takes no `{wanted}` files"
+    ))
+    .with("invariant", "LOG-11")
+    .hint("a dataset is wholly tables or wholly JSON lines: take a dataset of another name")
 }
 
 async fn first_unmet(

@@ -16,6 +16,7 @@ mod partition;
 mod record;
 mod reject;
 mod schema;
+mod schemaless;
 
 pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
 pub use columns::{
@@ -33,3 +34,4 @@ pub use schema::{
     Ambiguous, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle, MoneySpec,
     PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField, SchemaSpec, Token,
 };
+pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
