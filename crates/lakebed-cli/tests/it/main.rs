@@ -7,6 +7,7 @@ mod demo;
 mod disk;
 mod dual;
 mod lake;
+mod lines;
 mod output;
 mod personal;
 mod project;

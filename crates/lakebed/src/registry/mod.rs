@@ -51,4 +51,4 @@ pub use publish::{PublishOptions, PublishOutcome, get, latest, list_published, p
 pub use render::render_toml;
 pub use tree::{FieldAt, list_fields};
 pub use validate::{input_path, is_reserved_name, validate};
-pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_view};
+pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_lines_view, write_view};

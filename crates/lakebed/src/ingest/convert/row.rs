@@ -101,7 +101,7 @@ impl<'p> Row<'p> {
         let mut columns = std::mem::take(&mut self.memory.columns);
         self.top = self.plan.root.fields.first();
         let got = match columns.first_mut() {
-            Some(Column::Text(texts)) => self.json(&raw, texts),
+            Some(Column::Text(texts)) => self.whole_json(&raw, texts),
             Some(_) | None => Got::Invalid,
         };
         self.top = None;

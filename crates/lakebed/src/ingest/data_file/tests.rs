@@ -55,11 +55,12 @@ async fn records_are_kept_as_they_are_written() {
     assert_eq!(
         text(&f, &report).await,
         concat!(
-            "{\"id\":12345678901234567890.50,\"a\\/b\":\"\\u6e56\\ud800\",\"z\":1e400,\"deep\":[[{}]]}\n",
+            "{\"id\":12345678901234567890.50,\"a\\/b\":\"\\u6e56\\ufffd\",\"z\":1e400,\"deep\":[[{}]]}\n",
             "{\"n\":1}\n{\"n\":2.0}\n{\"n\":3}\n",
             "{\"of\":\"an array\"}\n{\"next\":null}\n",
         )
     );
+    assert_eq!(report.lone_surrogates, 1);
     assert!(report.files[0].path.ends_with(".jsonl.zst"));
     let codes: Vec<String> = report.drift.items().map(|i| i.code.to_string()).collect();
     assert_eq!(codes, ["nan", "syntax", "not_a_record", "duplicate_key"]);

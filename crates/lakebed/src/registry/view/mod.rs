@@ -14,6 +14,7 @@
 //! | `shape` | how a type of a version becomes the type of the table |
 //! | `dialect` | what every engine must be able to say, and the expressions made of it |
 //! | `duckdb` `clickhouse` `spark` `trino` | how that engine says it |
+//! | `lines` | the statement for a dataset of JSON lines |
 //! | `location` | where the lake lies for an engine, and what it would misread there |
 //! | `statement` | the whole |
 //!
@@ -23,6 +24,7 @@
 mod clickhouse;
 mod dialect;
 mod duckdb;
+mod lines;
 mod location;
 mod shape;
 mod spark;
@@ -33,4 +35,5 @@ mod trino;
 mod tests;
 
 pub use dialect::Engine;
+pub use lines::write_lines_view;
 pub use statement::{ViewColumn, ViewRequest, ViewStatement, write_view};
