@@ -5,6 +5,7 @@
 //! tables that the whole text names. The catalog is taken as it stands; whoever asks freshens it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::execution::FunctionRegistry;
@@ -309,9 +310,14 @@ fn begins_with(candidate: &str, word: &str) -> bool {
 impl QueryEngine {
     /// Every table's name as it is written in SQL: datasets first, then those of the catalog.
     pub async fn list_tables(&self) -> Result<Vec<String>> {
-        let rows = self.catalog().list_schemas(None).await?;
-        let datasets = rows.into_iter().map(|r| r.dataset).collect();
-        let views = self.latest_views(&datasets);
+        let trace = Arc::default();
+        let maker = self.maker(&trace);
+        let datasets = maker.list_datasets().await?;
+        let views: Vec<DatasetRef> = maker
+            .latest_views(&datasets)
+            .into_iter()
+            .map(|(_, _, view)| view)
+            .collect();
         let mut names: Vec<String> = datasets.iter().chain(&views).map(sql_name).collect();
         names.sort();
         names.extend(SystemTable::ALL.map(|t| format!("{SYSTEM_SCHEMA}.{}", t.as_str())));

@@ -36,6 +36,7 @@ use crate::by_file::AggregateByFile;
 use crate::comparisons::Comparisons;
 use crate::error::convert;
 use crate::history::{ObjectKey, history_plan};
+use crate::json_functions::json_functions;
 use crate::latest::latest_of;
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
@@ -132,12 +133,17 @@ impl QueryEngine {
         rules.insert(0, Arc::new(Comparisons));
         // Last: coercion casts to texts too.
         rules.push(Arc::new(NestedText::new()));
-        let state = SessionStateBuilder::new()
+        let mut state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))
             .with_default_features()
             .with_optimizer_rule(Arc::new(AggregateByFile))
             .build();
+        for function in json_functions() {
+            state
+                .register_udf(Arc::new(function))
+                .map_err(|e| convert(&e))?;
+        }
         Ok(Self {
             lake,
             catalog,
@@ -252,7 +258,8 @@ impl QueryEngine {
         Ok(state)
     }
 
-    fn maker<'a>(&'a self, trace: &'a Arc<ScanTrace>) -> TableMaker<'a> {
+    /// Makes tables for a query.
+    pub(crate) fn maker<'a>(&'a self, trace: &'a Arc<ScanTrace>) -> TableMaker<'a> {
         TableMaker {
             lake: &self.lake,
             catalog: &self.catalog,
@@ -277,11 +284,6 @@ impl QueryEngine {
         Ok(())
     }
 
-    /// The catalog that is asked.
-    pub(crate) fn catalog(&self) -> &dyn Catalog {
-        &*self.catalog
-    }
-
     /// Functions and configuration.
     pub(crate) fn state(&self) -> &SessionState {
         &self.state
@@ -290,26 +292,17 @@ impl QueryEngine {
     /// The names of a table's columns, those on demand included; none where it is unknown. The
     /// newest rows of a dataset have its columns.
     pub(crate) async fn dataset_columns(&self, dataset: &DatasetRef) -> Result<Vec<String>> {
-        let mut known = Some(dataset.clone());
-        if self.catalog.list_schemas(Some(dataset)).await?.is_empty() {
-            known = latest_of(dataset);
-        }
-        let Some(known) = known else {
+        let trace = Arc::default();
+        let maker = self.maker(&trace);
+        let known = maker.list_datasets().await?;
+        let of = Some(dataset.clone()).filter(|d| known.contains(d));
+        let of = of.or_else(|| latest_of(dataset).filter(|d| known.contains(d)));
+        let Some(of) = of else {
             return Ok(Vec::new());
         };
-        if self.catalog.list_schemas(Some(&known)).await?.is_empty() {
-            return Ok(Vec::new());
-        }
-        let table = self.maker(&Arc::default()).present(&known, true).await?;
+        let table = maker.present(&of, true).await?;
         let schema = table.schema();
         Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
-    }
-
-    /// The tables of newest rows that there are of these datasets.
-    pub(crate) fn latest_views(&self, datasets: &BTreeSet<DatasetRef>) -> Vec<DatasetRef> {
-        let trace = Arc::default();
-        let views = self.maker(&trace).latest_views(datasets);
-        views.into_iter().map(|(_, _, view)| view).collect()
     }
 
     /// Brings the whole catalog up to date, as a query over a system table does first.

@@ -106,6 +106,14 @@ pub(crate) fn no_key(dataset: &DatasetRef) -> Error {
     ))
 }
 
+/// Why JSON lines have neither.
+pub(crate) fn no_columns(dataset: &DatasetRef) -> Error {
+    Error::precondition(format!(
+        "`{dataset}` holds JSON lines, which have no columns to name an object"
+    ))
+    .hint("compare members of `json` in SQL: docs/sql.md lists the functions")
+}
+
 /// A column by its very name.
 pub(crate) fn column(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))

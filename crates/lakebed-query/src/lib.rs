@@ -12,6 +12,7 @@
 //! | `comparisons` | refuses or mends comparisons that would be wrong without a word |
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `nested_text` | nested values cast to texts are JSON |
+//! | `json_functions` | a look into texts of JSON |
 //! | `today` | the business date of now |
 //! | `by_file` | aggregates over columns that the catalog knows are computed from it |
 //! | `script` | cuts a text of several statements |
@@ -37,6 +38,7 @@ mod engine;
 mod error;
 mod hints;
 mod history;
+mod json_functions;
 mod latest;
 mod literals;
 mod nested_text;

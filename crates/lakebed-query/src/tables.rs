@@ -9,16 +9,16 @@ use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
 };
-use lakebed::catalog::{Catalog, FileRow, visible_files};
+use lakebed::catalog::{Catalog, FileRow, PartitionFilter, visible_files};
 use lakebed::config::{DatasetConfig, SourceConfig};
 use lakebed::log::{AsOf, DatasetState};
 use lakebed::name::{DatasetRef, Layer};
-use lakebed::spec::{PublishedSchema, SchemaSpec};
+use lakebed::spec::{PublishedSchema, SCHEMALESS_VERSION, SchemaSpec};
 use lakebed::store::Lake;
 use lakebed::{Error, Result};
 
 use crate::error::{convert, nearest, quoted};
-use crate::latest::{by_age, from_last_full_load, latest_name, latest_view, no_key};
+use crate::latest::{by_age, from_last_full_load, latest_name, latest_view, no_columns, no_key};
 use crate::scan::{LakeTable, OnDemand, ScanTrace, TableInput};
 use crate::statement::{
     DEFAULT_CATALOG, DatasetTable, NamedTable, ReadStatement, SYSTEM_SCHEMA, sql_name,
@@ -80,8 +80,7 @@ impl TableMaker<'_> {
                 self.add_system(tables, table).await?;
             }
         }
-        let rows = self.catalog.list_schemas(None).await?;
-        let datasets: BTreeSet<DatasetRef> = rows.into_iter().map(|row| row.dataset).collect();
+        let datasets = self.list_datasets().await?;
         for dataset in &datasets {
             let table = DatasetTable::new(dataset.clone());
             if is_new(&NamedTable::Dataset(table.clone())) {
@@ -119,6 +118,32 @@ impl TableMaker<'_> {
         datasets.iter().filter_map(view).collect()
     }
 
+    /// Every dataset that has a schema version, or holds JSON lines.
+    pub(crate) async fn list_datasets(&self) -> Result<BTreeSet<DatasetRef>> {
+        let rows = self.catalog.list_schemas(None).await?;
+        let mut datasets = self.schemaless_datasets(None).await?;
+        datasets.extend(rows.into_iter().map(|row| row.dataset));
+        Ok(datasets)
+    }
+
+    /// Datasets of JSON lines: all, or the one if it is such.
+    async fn schemaless_datasets(&self, one: Option<&DatasetRef>) -> Result<BTreeSet<DatasetRef>> {
+        let filter = PartitionFilter {
+            dataset: one.cloned(),
+            schema_versions: vec![SCHEMALESS_VERSION],
+            all_states: true,
+            ..PartitionFilter::default()
+        };
+        let rows = self.catalog.list_partitions(&filter).await?;
+        Ok(rows.into_iter().map(|r| r.dataset).collect())
+    }
+
+    /// Whether there is a table of the dataset itself.
+    async fn is_known(&self, dataset: &DatasetRef) -> Result<bool> {
+        Ok(!self.catalog.list_schemas(Some(dataset)).await?.is_empty()
+            || !self.schemaless_datasets(Some(dataset)).await?.is_empty())
+    }
+
     fn declared(&self, dataset: &DatasetRef) -> Option<DatasetConfig> {
         let source = dataset.source();
         let known = self.sources.iter().find(|s| s.name == source)?;
@@ -132,7 +157,7 @@ impl TableMaker<'_> {
     ) -> Result<Arc<dyn TableProvider>> {
         let dataset = &table.dataset;
         if let Some(of) = table.latest_of()
-            && self.catalog.list_schemas(Some(dataset)).await?.is_empty()
+            && !self.is_known(dataset).await?
         {
             return self.latest(&of, table.as_of, with_origin).await;
         }
@@ -155,7 +180,8 @@ impl TableMaker<'_> {
         dataset: &DatasetRef,
         with_origin: bool,
     ) -> Result<Arc<dyn TableProvider>> {
-        let versions = specs(self.published_versions(dataset).await?);
+        let published = self.published_versions(dataset).await?;
+        let versions = specs_or_lines(dataset, published);
         let table = self.lake_table(dataset, versions, None, origin(with_origin));
         Ok(Arc::new(table))
     }
@@ -167,6 +193,9 @@ impl TableMaker<'_> {
         with_origin: bool,
     ) -> Result<Arc<dyn TableProvider>> {
         let published = self.published_versions(of).await?;
+        if published.is_empty() {
+            return Err(no_columns(of));
+        }
         let declared = self.declared(of).filter(DatasetConfig::has_latest);
         let declared = declared.ok_or_else(|| no_key(of))?;
         let Past { versions, state } = match as_of {
@@ -186,6 +215,9 @@ impl TableMaker<'_> {
         dataset: &DatasetRef,
     ) -> Result<(Arc<LakeTable>, Vec<String>)> {
         let versions = specs(self.published_versions(dataset).await?);
+        if versions.is_empty() {
+            return Err(no_columns(dataset));
+        }
         let declared = self.declared(dataset).unwrap_or_default();
         if declared.key.is_empty() {
             return Err(no_key(dataset));
@@ -248,15 +280,16 @@ impl TableMaker<'_> {
             .filter(|(i, p)| *i == 0 || was_there(p))
             .map(|(_, p)| p);
         Ok(Past {
-            versions: specs(versions.collect()),
+            versions: specs_or_lines(dataset, versions.collect()),
             state,
         })
     }
 
-    /// Every published version of a dataset, in order; none is an unknown table.
+    /// Every published version of a dataset, in order; none where it holds JSON lines, else none is an
+    /// unknown table.
     async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
         let rows = self.catalog.list_schemas(Some(dataset)).await?;
-        if rows.is_empty() {
+        if rows.is_empty() && self.schemaless_datasets(Some(dataset)).await?.is_empty() {
             return Err(self.unknown_table(&sql_name(dataset)).await);
         }
         rows.iter()
@@ -273,11 +306,10 @@ impl TableMaker<'_> {
 
     async fn unknown_table(&self, name: &str) -> Error {
         let error = Error::not_found(format!("there is no table `{name}`"));
-        let Ok(rows) = self.catalog.list_schemas(None).await else {
+        let Ok(known) = self.list_datasets().await else {
             return error;
         };
-        let mut known: Vec<String> = rows.iter().map(|r| sql_name(&r.dataset)).collect();
-        known.dedup();
+        let mut known: Vec<String> = known.iter().map(sql_name).collect();
         let datasets = known.clone();
         known.extend(SystemTable::ALL.map(|t| format!("{SYSTEM_SCHEMA}.{}", t.as_str())));
         let tail = |n: &str| n.split_once('.').map_or(n, |(_, t)| t).to_owned();
@@ -298,7 +330,7 @@ impl TableMaker<'_> {
         };
         match datasets.as_slice() {
             [] => error.hint(
-                "no dataset has a published schema yet: `lakebed schema publish` makes the first",
+                "no dataset has a published schema or JSON lines yet: `lakebed schema publish` makes the first",
             ),
             few if few.len() <= 20 => error.hint(format!("tables are {}", quoted(few))),
             _ => error.hint("`SHOW TABLES` lists them all"),
@@ -309,6 +341,18 @@ impl TableMaker<'_> {
 fn specs(published: Vec<PublishedSchema>) -> BTreeMap<u32, SchemaSpec> {
     let schemas = published.into_iter().map(|p| p.schema);
     schemas.map(|schema| (schema.version, schema)).collect()
+}
+
+/// The versions; without any, what stands in their place for JSON lines.
+fn specs_or_lines(
+    dataset: &DatasetRef,
+    published: Vec<PublishedSchema>,
+) -> BTreeMap<u32, SchemaSpec> {
+    if published.is_empty() {
+        let spec = SchemaSpec::schemaless(dataset.clone());
+        return BTreeMap::from([(spec.version, spec)]);
+    }
+    specs(published)
 }
 
 fn origin(origin: bool) -> OnDemand {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::args::{FormatArgs, LoadArg, MismatchArg, ProvenanceArg, schema::ReadArgs};
+use crate::args::{FormatArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg, schema::ReadArgs};
 
 /// `lakebed correct`
 #[derive(Debug, Args)]
@@ -34,6 +34,10 @@ pub(crate) struct CorrectArgs {
     /// How the rows came to be [default: live today, backfill for an earlier date]
     #[arg(long, value_enum)]
     pub(crate) provenance: Option<ProvenanceArg>,
+    /// As what the records are kept: `parquet` = tables with a schema, `jsonl` = whole JSON values, one a line
+    /// [default: as the dataset's files are, else parquet]
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    pub(crate) keep_as: Option<KeepAs>,
     /// Schema version of the rows [default: the newest published]
     #[arg(long, value_name = "N")]
     pub(crate) schema_version: Option<u32>,

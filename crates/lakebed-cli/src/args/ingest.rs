@@ -31,6 +31,10 @@ pub(crate) struct IngestArgs {
     /// How the rows came to be [default: live]
     #[arg(long, value_enum)]
     pub(crate) provenance: Option<ProvenanceArg>,
+    /// As what the records are kept: `parquet` = tables with a schema, `jsonl` = whole JSON values, one a line
+    /// [default: as the dataset's files are, else parquet]
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    pub(crate) keep_as: Option<KeepAs>,
     /// Schema version of the rows [default: the newest published]
     #[arg(long, value_name = "N")]
     pub(crate) schema_version: Option<u32>,
@@ -55,6 +59,15 @@ pub(crate) struct IngestArgs {
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,
+}
+
+/// Format of the files that a call writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeepAs {
+    /// Tables.
+    Parquet,
+    /// What is no table.
+    Jsonl,
 }
 
 /// What an input means for the versions of a key.

@@ -23,7 +23,7 @@ pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs
 pub(crate) use demo::DemoArgs;
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
-pub(crate) use ingest::{IngestArgs, LoadArg, MismatchArg, ProvenanceArg};
+pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};
 pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
 pub(crate) use root::{Cli, Command};
 pub(crate) use schema::{

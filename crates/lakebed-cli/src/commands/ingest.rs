@@ -9,12 +9,14 @@ use lakebed::ingest::{
 };
 use lakebed::log::DatasetState;
 use lakebed::name::{BatchLabel, CommitId, DatasetRef, RunName};
-use lakebed::spec::{LoadKind, Provenance, ReadSpec};
+use lakebed::spec::{FileFormat, LoadKind, Provenance, ReadSpec, SCHEMALESS_VERSION};
 use lakebed::time::BusinessDate;
 use lakebed::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use crate::args::{CorrectArgs, IngestArgs, LoadArg, MismatchArg, ProvenanceArg, TextFormat};
+use crate::args::{
+    CorrectArgs, IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg, TextFormat,
+};
 use crate::commands::read::read_spec;
 use crate::commands::schema::{Offer, offer_next};
 use crate::context::{Context, Globals};
@@ -40,6 +42,7 @@ pub(crate) struct IngestOptions {
     late: bool,
     load: LoadKind,
     provenance: Option<Provenance>,
+    format: Option<FileFormat>,
     schema_version: Option<u32>,
     mismatch: Option<Mismatch>,
     batch: Option<BatchLabel>,
@@ -62,6 +65,7 @@ impl IngestOptions {
             late: args.late,
             load: load(args.load),
             provenance: args.provenance.map(provenance),
+            format: args.keep_as.map(file_format),
             schema_version: args.schema_version,
             mismatch: args.on_mismatch.map(mismatch),
             batch: args.batch.as_deref().map(str::parse).transpose()?,
@@ -89,6 +93,7 @@ impl IngestOptions {
             late: false,
             load: load(args.load),
             provenance: args.provenance.map(provenance),
+            format: args.keep_as.map(file_format),
             schema_version: args.schema_version,
             mismatch: args.on_mismatch.map(mismatch),
             batch: args.batch.as_deref().map(str::parse).transpose()?,
@@ -111,6 +116,7 @@ impl IngestOptions {
             dataset: self.dataset.clone(),
             dt: self.dt,
             inputs,
+            format: self.format,
             schema_version: self.schema_version,
             read,
             mismatch: self.mismatch.unwrap_or(policy(settings.on_mismatch.value)),
@@ -142,6 +148,13 @@ fn bounds(context: &Context<'_>, dataset: &DatasetRef) -> Result<Vec<String>> {
         // A lake may hold datasets of sources that this project does not describe.
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(e),
+    }
+}
+
+fn file_format(word: KeepAs) -> FileFormat {
+    match word {
+        KeepAs::Parquet => FileFormat::Parquet,
+        KeepAs::Jsonl => FileFormat::Jsonl,
     }
 }
 
@@ -220,7 +233,9 @@ pub(crate) async fn finish(
     }
     if let Some(error) = report.refusal() {
         // A file that was read by the wrong rules speaks for no version.
-        return Err(if report.hints.is_empty() {
+        // Nor does one that is kept without a schema.
+        let speaks = report.hints.is_empty() && report.schema_version != SCHEMALESS_VERSION;
+        return Err(if speaks {
             with_offer(context, request, error).await
         } else {
             error

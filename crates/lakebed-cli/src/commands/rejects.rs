@@ -3,6 +3,7 @@
 use lakebed::ingest::{KeptReject, for_each_reject};
 use lakebed::log::DatasetState;
 use lakebed::name::{CommitId, DatasetRef};
+use lakebed::spec::FileFormat;
 use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 
@@ -71,7 +72,8 @@ async fn print_table(
     .await?;
     let printer = context.printer();
     printer.table(&table)?;
-    if let Some(commit) = last {
+    // What JSON lines do not take, no schema version will.
+    if let Some(commit) = last.filter(|_| state.file_format() != Some(FileFormat::Jsonl)) {
         printer.hint(format!(
             "after publishing a schema version that takes them: `lakebed ingest {} --date {date} --rejects-of {commit}`",
             state.dataset()

@@ -129,6 +129,7 @@ impl<'a> Stage<'a> {
             dataset: dataset(delivery.source)?,
             dt: delivery.date,
             inputs: resolve_inputs(&[file.to_owned()])?,
+            format: None,
             schema_version: None,
             read: ReadSpec::default(),
             mismatch: match delivery.source {

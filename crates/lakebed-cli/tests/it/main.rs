@@ -8,6 +8,7 @@ mod disk;
 mod dual;
 mod lake;
 mod latest;
+mod lines;
 mod output;
 mod personal;
 mod project;

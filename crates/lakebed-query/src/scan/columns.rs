@@ -15,7 +15,7 @@ pub(crate) use lakebed::registry::{
     COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, ROW_COLUMN, VERSION_COLUMN, field_id,
 };
 use lakebed::registry::{ColumnSource, merge_columns};
-use lakebed::spec::{SOURCE_COLUMN, SchemaSpec};
+use lakebed::spec::{EXTRA_FIELD_ID, FileFormat, SOURCE_COLUMN, SchemaSpec};
 use parquet::arrow::RowNumber;
 
 /// The columns that every file of a partition shares, in order.
@@ -100,8 +100,12 @@ impl TableColumns {
             .values()
             .flat_map(|spec| spec.fields.iter().map(|f| (f.column_name(), f.id)))
             .collect();
+        let format = format_of(&versions);
+        let is_lines = format == FileFormat::Jsonl;
         let fields: Vec<FieldColumn> = merge_columns(&versions)
             .into_iter()
+            // Whole values have no unknown fields beside them.
+            .filter(|c| !is_lines || field_id(&c.field) != Some(EXTRA_FIELD_ID))
             .filter_map(|column| {
                 let with_ids = column.field;
                 let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());
@@ -121,13 +125,18 @@ impl TableColumns {
         let mut all = partition_fields();
         all.extend(fields.iter().map(|c| Arc::clone(&c.field)));
         all.extend(on_demand.constant_fields());
-        all.extend(on_demand.virtual_fields());
+        all.extend(on_demand.virtual_fields(format));
         Self {
             fields,
             schema: Arc::new(Schema::new(all)),
             versions,
             on_demand,
         }
+    }
+
+    /// Format of the files that hold them.
+    pub(crate) fn format(&self) -> FileFormat {
+        format_of(&self.versions)
     }
 
     /// Which columns are there besides.
@@ -154,7 +163,7 @@ impl TableColumns {
 
     /// The columns that the reader makes itself, which the scan appends last.
     pub(crate) fn virtual_fields(&self) -> Vec<FieldRef> {
-        self.on_demand.virtual_fields()
+        self.on_demand.virtual_fields(self.format())
     }
 
     /// The position within (file columns, constant columns, what the reader makes) of a position in [`Self::schema`].
@@ -187,6 +196,11 @@ impl TableColumns {
     }
 }
 
+fn format_of(versions: &BTreeMap<u32, SchemaSpec>) -> FileFormat {
+    let newest = versions.keys().next_back();
+    newest.map_or(FileFormat::Parquet, |v| FileFormat::of_version(*v))
+}
+
 impl OnDemand {
     fn constant_fields(self) -> Vec<FieldRef> {
         let origin = [COMMIT_COLUMN, FILE_COLUMN].map(|n| Field::new(n, DataType::Utf8, false));
@@ -201,9 +215,10 @@ impl OnDemand {
         fields
     }
 
-    fn virtual_fields(self) -> Vec<FieldRef> {
+    /// What the reader of Parquet files makes; that of lines makes nothing.
+    fn virtual_fields(self, format: FileFormat) -> Vec<FieldRef> {
         let row = Field::new(ROW_COLUMN, DataType::Int64, false).with_extension_type(RowNumber);
-        match self.origin || self.rank {
+        match format == FileFormat::Parquet && (self.origin || self.rank) {
             true => vec![Arc::new(row)],
             false => Vec::new(),
         }

@@ -18,6 +18,7 @@ mod align;
 mod bounds;
 mod columns;
 mod constants;
+mod lines;
 mod per_file;
 mod prune;
 mod reader;

@@ -119,25 +119,27 @@ impl ParquetFileReaderFactory for LakeReaderFactory {
                 "a planned file does not say where it lies",
             ))));
         };
+        let size_bytes = file.object_meta.size;
         Ok(Box::new(LakeReader {
-            lake: self.lake.clone(),
-            found: Mutex::new(None),
-            log: Arc::clone(&self.log),
-            origin: origin.clone(),
-            size_bytes: file.object_meta.size,
+            bytes: LakeBytes::new(&self.lake, &self.log, origin, size_bytes),
             hint_bytes: metadata_size_hint,
             metrics: ParquetFileMetrics::new(partition_index, origin.path.as_str(), metrics),
         }))
     }
 }
 
-struct LakeReader {
+/// The bytes of one data file, wherever it lies now.
+pub(crate) struct LakeBytes {
     lake: Lake,
     /// Where the file was found when it was not at its place.
     found: Mutex<Option<StorePath>>,
     log: Arc<ReadLog>,
     origin: FileOrigin,
     size_bytes: u64,
+}
+
+struct LakeReader {
+    bytes: LakeBytes,
     hint_bytes: Option<usize>,
     metrics: ParquetFileMetrics,
 }
@@ -148,21 +150,50 @@ fn external(error: Error) -> ParquetError {
 
 impl LakeReader {
     async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes = self.bytes.read(range).await.map_err(external)?;
+        self.metrics.bytes_scanned.add(bytes.len());
+        Ok(bytes)
+    }
+}
+
+impl LakeBytes {
+    /// A file of `size_bytes` bytes; what is read of it stands in `log`.
+    pub(crate) fn new(
+        lake: &Lake,
+        log: &Arc<ReadLog>,
+        origin: &FileOrigin,
+        size_bytes: u64,
+    ) -> Self {
+        Self {
+            lake: lake.clone(),
+            found: Mutex::new(None),
+            log: Arc::clone(log),
+            origin: origin.clone(),
+            size_bytes,
+        }
+    }
+
+    /// Its place when the query was planned.
+    pub(crate) fn path(&self) -> &StorePath {
+        &self.origin.path
+    }
+
+    /// The bytes of a range, all of them.
+    pub(crate) async fn read(&self, range: Range<u64>) -> lakebed::Result<Bytes> {
         self.log.add(&self.origin);
         let length = usize::try_from(range.end.saturating_sub(range.start))
-            .map_err(|e| external(Error::limit("read a range of a data file").caused_by(e)))?;
+            .map_err(|e| Error::limit("read a range of a data file").caused_by(e))?;
         let path = &self.origin.path;
         let read = self.read_anywhere(range.start, length).await;
-        let bytes = read.map_err(|e| external(self.name(e)))?;
+        let bytes = read.map_err(|e| self.name(e))?;
         if bytes.len() < length {
-            return Err(external(
+            return Err(
                 Error::corrupt("read a data file: it is shorter than the catalog says")
                     .with("file", path)
                     .with("expected_bytes", self.size_bytes)
                     .hint("`lakebed audit --deep` tells which files differ from the log"),
-            ));
+            );
         }
-        self.metrics.bytes_scanned.add(length);
         let read = u64::try_from(length).unwrap_or(u64::MAX);
         self.log.bytes.fetch_add(read, Ordering::Relaxed);
         Ok(bytes)
@@ -229,7 +260,7 @@ impl AsyncFileReader for LakeReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
         async move {
-            let (size, path) = (self.size_bytes, self.origin.path.clone());
+            let (size, path) = (self.bytes.size_bytes, self.bytes.path().clone());
             let mut reader = ParquetMetaDataReader::new().with_prefetch_hint(self.hint_bytes);
             if let Some(options) = options {
                 reader = reader

@@ -1,4 +1,4 @@
-//! The Parquet source of a table scan: says what was planned, and keeps filters on nested columns.
+//! The source of a table scan: says what was planned, and keeps filters on nested columns.
 //!
 //! DataFusion decides from the table's schema that a filter on a struct member can be evaluated
 //! inside the Parquet reader, but drops it where the file's struct has another shape. So a filter
@@ -47,7 +47,7 @@ impl fmt::Display for PlannedFiles {
     }
 }
 
-/// A Parquet source with what it was planned over.
+/// A source of files with what it was planned over.
 #[derive(Clone)]
 pub(crate) struct LakeSource {
     inner: Arc<dyn FileSource>,
@@ -55,7 +55,7 @@ pub(crate) struct LakeSource {
 }
 
 impl LakeSource {
-    /// Wraps the Parquet source.
+    /// Wraps the source that reads.
     pub(crate) fn new(inner: Arc<dyn FileSource>, planned: PlannedFiles) -> Self {
         Self {
             inner,
@@ -108,6 +108,10 @@ impl FileSource for LakeSource {
 
     fn table_schema(&self) -> &TableSchema {
         self.inner.table_schema()
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.inner.supports_repartitioning()
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {

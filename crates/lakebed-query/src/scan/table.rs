@@ -37,6 +37,7 @@ use super::columns::{
     DT_COLUMN, FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN, TableColumns, VERSION_COLUMN,
 };
 use super::constants::{ConstantRows, batch_of, constant_columns};
+use super::lines::LinesSource;
 use super::prune::{
     Bounds, catalog_filter, is_partition_filter, keep_partitions, named_ids, prune_files,
 };
@@ -300,14 +301,15 @@ impl LakeTable {
     }
 
     fn check_format(&self, file: &FileRow) -> Result<()> {
-        if file.format != FileFormat::Parquet {
+        if file.format != self.columns.format() {
             return Err(external(
                 Error::precondition(format!(
-                    "`{}` holds files of format `{}`, which SQL does not read",
+                    "`{}` holds tables and JSON lines, which are not one table",
                     self.dataset,
-                    file.format.as_str()
                 ))
-                .with("file", &file.path),
+                .with("file", &file.path)
+                .with("invariant", "LOG-12")
+                .hint("`lakebed audit` says more"),
             ));
         }
         Ok(())
@@ -455,7 +457,15 @@ impl LakeTable {
             .iter()
             .map(|f| self.planned_file(f, ranks.as_ref()))
             .collect::<Result<Vec<_>>>()?;
-        let source = LakeSource::new(Arc::new(self.parquet_source(session)), planned);
+        let source: Arc<dyn FileSource> = match self.columns.format() {
+            FileFormat::Parquet => Arc::new(self.parquet_source(session)),
+            FileFormat::Jsonl => Arc::new(LinesSource::new(
+                self.lake.clone(),
+                Arc::clone(&self.trace.log),
+                self.file_schema(),
+            )),
+        };
+        let source = LakeSource::new(source, planned);
         let source = source
             .try_pushdown_projection(&self.scan_projection(selected))?
             .ok_or_else(|| external(Error::internal("a scan takes no projection")))?;
@@ -469,11 +479,15 @@ impl LakeTable {
         Ok(DataSourceExec::from_data_source(config))
     }
 
-    fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
-        let schema = TableSchema::builder(self.columns.scan_schema())
+    fn file_schema(&self) -> TableSchema {
+        TableSchema::builder(self.columns.scan_schema())
             .with_table_partition_cols(self.columns.constant_fields())
             .with_virtual_columns(self.columns.virtual_fields())
-            .build();
+            .build()
+    }
+
+    fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
+        let schema = self.file_schema();
         let options = TableParquetOptions {
             global: session.config_options().execution.parquet.clone(),
             ..TableParquetOptions::default()

@@ -17,8 +17,7 @@ use crate::ingest::write::StagedFile;
 use crate::log::{DatasetState, Draft, LoggedRecord};
 use crate::name::ContentHash;
 use crate::spec::{
-    Action, DataFileSpec, FieldSpec, FileFormat, InputSpec, Operation, Provenance, RejectsFileSpec,
-    Requirement,
+    Action, DataFileSpec, FieldSpec, InputSpec, Operation, Provenance, RejectsFileSpec, Requirement,
 };
 use crate::store::{MoveOutcome, StorePath, partition_dir, rejects_dir, superseded_dir};
 use crate::time::{BusinessDate, time_zone};
@@ -109,11 +108,12 @@ impl Call<'_> {
         };
         let mut named = NamedFiles::default();
         for (n, file) in staged.files.iter().enumerate() {
-            let name = format!("part-{n:05}-{}.parquet", hash_of(file));
+            let format = self.format();
+            let name = format!("part-{n:05}-{}.{}", hash_of(file), format.extension());
             self.rename(attempt, &file.path, &name).await?;
             let mut spec = DataFileSpec {
                 name,
-                format: FileFormat::Parquet,
+                format,
                 rows: file.rows,
                 bytes: file.bytes,
                 blake3: file.blake3.clone(),
@@ -239,10 +239,6 @@ impl Call<'_> {
             Requirement::AttemptOpen {
                 attempt: attempt.id.clone(),
             },
-            Requirement::SchemaPublished {
-                version: self.version,
-                hash: self.schema_hash.clone(),
-            },
             Requirement::PartitionActive {
                 partition: attempt.key,
             },
@@ -252,6 +248,7 @@ impl Call<'_> {
                 Requirement::DateOpen { dt }
             },
         ];
+        requires.extend(self.schema_requirement());
         if let Some(commit) = request.rejects_of.clone() {
             requires.push(Requirement::RejectsWaiting { dt, commit });
         }

@@ -8,10 +8,12 @@ use crate::ingest::convert::Plan;
 use crate::ingest::pipeline::Staged;
 use crate::ingest::read::{Form, InputSource, ReadOptions, rules_hash};
 use crate::ingest::request::{IngestRequest, ReplacedRevision, RevisionTarget};
-use crate::log::DatasetState;
+use crate::log::{DatasetState, other_format};
 use crate::name::{AttemptId, ContentHash};
 use crate::registry;
-use crate::spec::{FieldSpec, PartitionKey, ReadSpec};
+use crate::spec::{
+    FieldSpec, FileFormat, PartitionKey, ReadSpec, Requirement, SCHEMALESS_VERSION, SchemaSpec,
+};
 use crate::store::Lake;
 
 /// Bytes of text in a row group, unless asked otherwise.
@@ -22,7 +24,8 @@ pub(super) struct Call<'a> {
     pub(super) lake: &'a Lake,
     pub(super) request: &'a IngestRequest,
     pub(super) version: u32,
-    pub(super) schema_hash: ContentHash,
+    /// Of the published version; `None` = schema version 0, which nobody publishes.
+    pub(super) schema_hash: Option<ContentHash>,
     pub(super) read_spec: ReadSpec,
     pub(super) fields: Vec<FieldSpec>,
     pub(super) plan: Arc<Plan>,
@@ -52,19 +55,16 @@ pub(super) struct Planned {
 pub(super) type Known = BTreeMap<String, (ContentHash, Option<Form>)>;
 
 impl<'a> Call<'a> {
-    /// Loads the schema version and checks the reading rules.
-    pub(super) async fn prepare(lake: &'a Lake, request: &'a IngestRequest) -> Result<Self> {
-        let published = match request.schema_version {
-            Some(version) => registry::get(lake, &request.dataset, version).await?,
-            None => registry::latest(lake, &request.dataset).await?.ok_or_else(|| {
-                let dataset = &request.dataset;
-                Error::not_found(format!("dataset `{dataset}` has no published schema"))
-                    .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
-                    .hint("or check the name: `lakebed schema list` shows every dataset")
-            })?,
+    /// Loads the schema version and checks the reading rules; `state` tells what the dataset holds.
+    pub(super) async fn prepare(
+        lake: &'a Lake,
+        request: &'a IngestRequest,
+        state: &DatasetState,
+    ) -> Result<Self> {
+        let (schema, schema_hash) = match format_of(request, state)? {
+            FileFormat::Parquet => published_schema(lake, request).await?,
+            FileFormat::Jsonl => (schemaless(lake, request, state).await?, None),
         };
-        let (published, schema_hash) = published;
-        let schema = &published.schema;
         let read_spec = schema.input.overridden_by(&request.read);
         // Rules that contradict each other are refused before anything is read.
         ReadOptions::new(&read_spec)?;
@@ -74,9 +74,21 @@ impl<'a> Call<'a> {
             version: schema.version,
             schema_hash,
             fields: schema.fields.clone(),
-            plan: Arc::new(Plan::compile(schema, &read_spec)?),
+            plan: Arc::new(Plan::compile(&schema, &read_spec)?),
             read_spec,
         })
+    }
+
+    /// Format of the files that the call writes.
+    pub(super) fn format(&self) -> FileFormat {
+        FileFormat::of_version(self.version)
+    }
+
+    /// That the schema version is still what was read; nothing where there is none.
+    pub(super) fn schema_requirement(&self) -> Option<Requirement> {
+        let hash = self.schema_hash.clone()?;
+        let version = self.version;
+        Some(Requirement::SchemaPublished { version, hash })
     }
 
     /// The rules by which the input is read. Kept rejects bring their own; what counts as NaN is for
@@ -134,4 +146,58 @@ impl<'a> Call<'a> {
             RevisionTarget::Replace | RevisionTarget::Keep => true,
         }
     }
+}
+
+/// What the call asks for, and what the dataset holds: one format alone (LOG-12).
+fn format_of(request: &IngestRequest, state: &DatasetState) -> Result<FileFormat> {
+    let dataset = &request.dataset;
+    match (request.format, state.file_format()) {
+        (Some(wanted), Some(held)) if wanted != held => Err(other_format(dataset, wanted, held)),
+        (Some(format), _) | (None, Some(format)) => Ok(format),
+        (None, None) => Ok(FileFormat::Parquet),
+    }
+}
+
+async fn published_schema(
+    lake: &Lake,
+    request: &IngestRequest,
+) -> Result<(SchemaSpec, Option<ContentHash>)> {
+    let dataset = &request.dataset;
+    let (published, hash) = match request.schema_version {
+        Some(version) => registry::get(lake, dataset, version).await?,
+        None => registry::latest(lake, dataset).await?.ok_or_else(|| {
+            Error::not_found(format!("dataset `{dataset}` has no published schema"))
+                .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
+                .hint("or check the name: `lakebed schema list` shows every dataset")
+                .hint("what is no table is kept as JSON lines: `--as jsonl`")
+        })?,
+    };
+    Ok((published.schema, Some(hash)))
+}
+
+/// Version 0, for a dataset that is nothing else.
+async fn schemaless(
+    lake: &Lake,
+    request: &IngestRequest,
+    state: &DatasetState,
+) -> Result<SchemaSpec> {
+    let dataset = &request.dataset;
+    if let Some(version) = request.schema_version.filter(|v| *v != SCHEMALESS_VERSION) {
+        return Err(
+            Error::invalid(format!("JSON lines have no schema version {version}"))
+                .hint("leave `--schema-version` out"),
+        );
+    }
+    // What the log holds decides; only before its first file does a published schema.
+    if state.file_format().is_none() && registry::latest(lake, dataset).await?.is_some() {
+        return Err(Error::precondition(format!(
+            "`{dataset}` has a published schema: it is a dataset of tables"
+        ))
+        .hint(format!(
+            "keep JSON lines in a dataset of their own, for example `{}/{}.raw`",
+            dataset.layer,
+            dataset.source()
+        )));
+    }
+    Ok(SchemaSpec::schemaless(dataset.clone()))
 }

@@ -41,15 +41,12 @@ impl Call<'_> {
             Requirement::AttemptOpen {
                 attempt: attempt.id.clone(),
             },
-            Requirement::SchemaPublished {
-                version: self.version,
-                hash: self.schema_hash.clone(),
-            },
             Requirement::DateUnchanged {
                 dt,
                 number: state.changed(dt),
             },
         ];
+        draft.requires.extend(self.schema_requirement());
         let replaces = self.request.revision == RevisionTarget::Replace;
         if replaces {
             draft.actions = superseding(state, dt);

@@ -13,6 +13,7 @@ mod call;
 pub mod chunk;
 pub mod convert;
 mod correct;
+mod data_file;
 pub mod decode;
 pub mod infer;
 mod inputs;

@@ -18,13 +18,13 @@ use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::ingest::chunk::{Chunk, ChunkBody};
 use crate::ingest::convert::{Plan, RejectDraft};
+use crate::ingest::data_file::{Encoder, Group, Writer};
 use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoded, Decoder, Mismatch};
 use crate::ingest::progress::Progress;
 use crate::ingest::read::{ChunkReader, FirstPlaces, InputFacts, InputSource, ReadOptions};
-use crate::ingest::write::{
-    DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, StagedFile,
-};
+use crate::ingest::write::{LinesFileWriter, StagedFile};
 use crate::name::SourceName;
+use crate::spec::FileFormat;
 use crate::store::{Store, StorePath};
 
 /// What a run of the pipeline needs.
@@ -34,6 +34,8 @@ pub(super) struct Job<'a> {
     /// How each input is read.
     pub(super) read: &'a [ReadOptions],
     pub(super) plan: Arc<Plan>,
+    /// Format of the data files.
+    pub(super) format: FileFormat,
     pub(super) source: &'a SourceName,
     pub(super) mismatch: Mismatch,
     pub(super) threads: usize,
@@ -79,7 +81,7 @@ struct Part {
 }
 
 struct Done {
-    group: Option<EncodedGroup>,
+    group: Option<Group>,
     parts: Vec<Part>,
     stats: DecodeStats,
 }
@@ -96,7 +98,7 @@ struct Shared<'a> {
     /// Buffers of decoded chunks, for the reader to fill again.
     buffers: Mutex<Vec<Vec<u8>>>,
     /// Chosen by the first work item; `None` when that one failed.
-    encoder: OnceLock<Option<GroupEncoder>>,
+    encoder: OnceLock<Option<Encoder>>,
 }
 
 impl Shared<'_> {
@@ -200,6 +202,7 @@ fn read_all(
     let inputs = shared.job.inputs.iter().zip(shared.job.read).enumerate();
     for (index, (input, read)) in inputs {
         let mut reader = ChunkReader::open(input, index, read)?;
+        check_form(shared.job.format, &reader, input)?;
         let mut done = 0;
         loop {
             if let Some(buffer) = shared.take_buffer() {
@@ -230,6 +233,20 @@ fn read_all(
         send(pending);
     }
     Ok(facts)
+}
+
+/// Only JSON is kept as JSON.
+fn check_form(format: FileFormat, reader: &ChunkReader, input: &InputSource) -> Result<()> {
+    let form = reader.form();
+    if format == FileFormat::Parquet || form.is_json() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a {} input has no JSON values to keep as they are",
+        form.as_str()
+    ))
+    .with("file", input.display_name())
+    .hint("ingest it into a dataset of tables, without `--as jsonl`"))
 }
 
 fn work(shared: &Shared<'_>, work: &Mutex<Receiver<Work>>, done: SyncSender<Answer>) {
@@ -296,11 +313,11 @@ fn decode_and_encode(
         shared.give_back(chunk);
     }
     if seq == 0 {
-        drop(shared.encoder.set(Some(GroupEncoder::new(
-            job.plan.arrow_schema(),
-            &job.plan.specs,
-            &batches,
-        )?)));
+        drop(
+            shared
+                .encoder
+                .set(Some(Encoder::new(job.format, &job.plan, &batches)?)),
+        );
     }
     if shared.refused.load(Ordering::SeqCst) {
         return Ok(done);
@@ -390,13 +407,13 @@ struct Appender<'a> {
     shared: &'a Shared<'a>,
     /// Names of the inputs in the rejects file.
     labels: Vec<String>,
-    writer: Option<DataFileWriter>,
+    writer: Option<Writer>,
     rejects: Option<LinesFileWriter>,
     files: Vec<StagedFile>,
 }
 
 impl Appender<'_> {
-    fn append(&mut self, group: EncodedGroup) -> Result<()> {
+    fn append(&mut self, group: Group) -> Result<()> {
         if self.shared.refused.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -414,16 +431,12 @@ impl Appender<'_> {
         Ok(())
     }
 
-    fn begin(&self) -> Result<DataFileWriter> {
+    fn begin(&self) -> Result<Writer> {
         let job = self.shared.job;
         let path = job.stage.child(&format!("writing-{:05}", self.files.len()));
         match self.shared.encoder.get() {
-            Some(Some(encoder)) => DataFileWriter::create(job.store, path, encoder),
-            Some(None) | None => DataFileWriter::create(
-                job.store,
-                path,
-                &GroupEncoder::new(job.plan.arrow_schema(), &job.plan.specs, &[])?,
-            ),
+            Some(Some(encoder)) => encoder.begin(job.store, path),
+            Some(None) | None => Encoder::new(job.format, &job.plan, &[])?.begin(job.store, path),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::ingest::convert::DriftItem;
 use crate::ingest::request::{IngestOutcome, IngestReport};
+use crate::spec::SCHEMALESS_VERSION;
 
 /// Most drifted places named in one error; the JSON has them all.
 const MAX_PLACES: usize = 50;
@@ -26,8 +27,13 @@ fn mismatch_error(report: &IngestReport) -> Error {
         ..
     } = report;
     let total = rows + rejected;
+    let is_table = *version != SCHEMALESS_VERSION;
+    let what = match is_table {
+        true => format!("do not fit schema version {version} of `{dataset}`"),
+        false => format!("are no JSON objects that `{dataset}` can keep"),
+    };
     let mut error = Error::precondition(format!(
-        "{rejected} of {total} records do not fit schema version {version} of `{dataset}`; nothing was written"
+        "{rejected} of {total} records {what}; nothing was written"
     ));
     let mut beyond = drift.unlisted();
     for (i, item) in drift.items().enumerate() {
@@ -51,9 +57,11 @@ fn mismatch_error(report: &IngestReport) -> Error {
     for hint in hints.into_iter().take(5) {
         error = error.hint(hint);
     }
-    error
-        .hint("`--on-mismatch quarantine` stores the good records and keeps the others with their reasons")
-        .hint(format!("if the site has changed: `lakebed schema propose {dataset} FILES...` writes the next version"))
+    let error = error.hint("`--on-mismatch quarantine` stores the good records and keeps the others with their reasons");
+    if !is_table {
+        return error;
+    }
+    error.hint(format!("if the site has changed: `lakebed schema propose {dataset} FILES...` writes the next version"))
 }
 
 /// One drifted place in one line.

@@ -6,7 +6,7 @@ use crate::ingest::convert::{Drift, PresenceCounts};
 use crate::ingest::decode::Mismatch;
 use crate::ingest::read::InputSource;
 use crate::name::{BatchLabel, CommitId, ContentHash, DatasetRef, RunName};
-use crate::spec::{By, LoadKind, Provenance, ReadSpec};
+use crate::spec::{By, FileFormat, LoadKind, Provenance, ReadSpec};
 use crate::time::BusinessDate;
 
 /// Version of the JSON result.
@@ -33,6 +33,8 @@ pub struct IngestRequest {
     pub dt: BusinessDate,
     /// From which inputs.
     pub inputs: Vec<InputSource>,
+    /// As which format; `None` = as the dataset's files are, Parquet where it has none yet.
+    pub format: Option<FileFormat>,
     /// Under which published version; `None` = the newest.
     pub schema_version: Option<u32>,
     /// Reading rules of this call; they override the schema's `[input]`.
@@ -153,7 +155,7 @@ pub struct IngestReport {
     pub dataset: DatasetRef,
     /// The business date.
     pub date: BusinessDate,
-    /// The schema version.
+    /// The schema version; 0 = records are kept whole.
     pub schema_version: u32,
     /// The revision of the date that the call wrote, or would have written.
     pub revision: u32,

@@ -41,10 +41,10 @@ pub async fn ingest(
     request: &IngestRequest,
     progress: &dyn Progress,
 ) -> Result<IngestReport> {
-    let call = Call::prepare(lake, request).await?;
-    check_past(lake, catalog, &request.dataset).await?;
     let loaded = load(lake, &request.dataset).await?;
     let mut state = loaded.state;
+    let call = Call::prepare(lake, request, &state).await?;
+    check_past(lake, catalog, &request.dataset).await?;
     finish_moves(lake, &mut state).await?;
     let mut known = BTreeMap::new();
     for _ in 0..MAX_ROUNDS {
@@ -242,6 +242,7 @@ impl Call<'_> {
             inputs: &inputs,
             read: &read,
             plan: Arc::clone(&self.plan),
+            format: self.format(),
             source: &request.dataset.source(),
             mismatch: request.mismatch,
             threads,

@@ -78,6 +78,7 @@ impl Fixture {
             dataset: "clean/site".parse().unwrap(),
             dt: "2026-05-20".parse().unwrap(),
             inputs: resolve_inputs(files).unwrap(),
+            format: None,
             schema_version: None,
             read: ReadSpec::default(),
             mismatch: Mismatch::Fail,

@@ -233,7 +233,7 @@ impl DataFileWriter {
     }
 }
 
-/// A file of JSON lines in zstd being written (rejects).
+/// A file of JSON lines in zstd being written (rejects, and data that is no table).
 pub(super) struct LinesFileWriter {
     encoder: zstd::Encoder<'static, HashingFile>,
     path: StorePath,
@@ -251,6 +251,31 @@ impl LinesFileWriter {
             path,
             rows: 0,
         })
+    }
+
+    /// As [`LinesFileWriter::create`], with zstd's own checksum at the end: a data file, which others
+    /// read without the log at hand.
+    pub(super) fn create_checked(store: &dyn Store, path: StorePath) -> Result<Self> {
+        let mut writer = Self::create(store, path)?;
+        writer
+            .encoder
+            .include_checksum(true)
+            .map_err(|e| Error::io("begin the file", &writer.path, e))?;
+        Ok(writer)
+    }
+
+    /// Bytes written so far; those that the encoder still holds are not counted.
+    pub(super) fn bytes(&self) -> usize {
+        usize::try_from(self.encoder.get_ref().bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Appends whole lines.
+    pub(super) fn append_lines(&mut self, lines: &[u8], rows: u64) -> Result<()> {
+        self.encoder
+            .write_all(lines)
+            .map_err(|e| Error::io("write the file", &self.path, e))?;
+        self.rows += rows;
+        Ok(())
     }
 
     /// Appends one line.

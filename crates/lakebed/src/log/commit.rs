@@ -1,6 +1,7 @@
 //! The one way a record is put: check, put if absent, else rebase and check again.
 //!
 //! LOG-5: a record is put only when every requirement holds over the fold of all records before it.
+//! LOG-12: a dataset's files are all of one format; schema version 0 is that of JSON lines.
 //! LOG-6: a commit happens once, however often its call is repeated: its id is looked up first, and
 //! a put that lost its answer is recognised by reading the record back. An append that another call's
 //! record carries is known by its attempt.
@@ -13,8 +14,10 @@ use crate::log::draft::Draft;
 use crate::log::group::{Turn, Turns, Waiting};
 use crate::log::read::{LoggedRecord, read_record};
 use crate::log::state::DatasetState;
-use crate::name::ContentHash;
-use crate::spec::{LogPosition, RECORD_FORMAT, Record, Requirement, min_reader};
+use crate::name::{ContentHash, DatasetRef};
+use crate::spec::{
+    Action, FileFormat, LogPosition, RECORD_FORMAT, Record, Requirement, min_reader,
+};
 use crate::store::{Lake, PutOutcome, log_record_path, schema_path};
 
 /// A record with its place, as the caller of a commit gets it back.
@@ -75,6 +78,7 @@ async fn put(
         if let Some(unmet) = first_unmet(lake, state, &draft.requires).await? {
             return Ok(CommitOutcome::Conflict(unmet));
         }
+        check_format(state, draft)?;
         turns.put_back(std::mem::take(along));
         *along = turns.take(draft);
         let mut carried = Vec::new();
@@ -117,6 +121,39 @@ fn find_draft(state: &DatasetState, draft: &Draft) -> Option<u64> {
     let attempt = draft.attempt.as_ref();
     let carried = attempt.and_then(|attempt| state.committed_attempt(attempt));
     state.find_commit(&draft.commit).or(carried)
+}
+
+/// Whether it leaves the dataset with files of one format alone. It is no requirement, since it holds whatever a draft asks for.
+fn check_format(state: &DatasetState, draft: &Draft) -> Result<()> {
+    for action in &draft.actions {
+        let Action::AddFile { partition, file } = action else {
+            continue;
+        };
+        let wanted = FileFormat::of_version(partition.schema_version);
+        if file.format != wanted {
+            let format = file.format.as_str();
+            return Err(Error::internal(format!(
+                "a `{format}` file for {partition}"
+            )));
+        }
+        if let Some(held) = state.file_format()
+            && held != wanted
+        {
+            return Err(other_format(state.dataset(), wanted, held));
+        }
+    }
+    Ok(())
+}
+
+/// The error for a person who would mix two formats in one dataset.
+#[must_use]
+pub fn other_format(dataset: &DatasetRef, wanted: FileFormat, held: FileFormat) -> Error {
+    let (wanted, held) = (wanted.as_str(), held.as_str());
+    Error::precondition(format!(
+        "`{dataset}` holds `{held}` files, so it takes no `{wanted}` files"
+    ))
+    .with("invariant", "LOG-12")
+    .hint("a dataset is wholly tables or wholly JSON lines: take a dataset of another name")
 }
 
 async fn first_unmet(

@@ -142,6 +142,7 @@ struct Touched {
     files: BTreeSet<(PartitionKey, String)>,
     inputs: BTreeSet<(BusinessDate, ContentHash)>,
     batches: BTreeSet<(BusinessDate, BatchLabel)>,
+    formats: BTreeSet<&'static str>,
 }
 
 impl Touched {
@@ -152,6 +153,7 @@ impl Touched {
             match action {
                 Action::AddFile { partition, file } => {
                     new.files.insert((*partition, file.name.clone()));
+                    new.formats.insert(file.format.as_str());
                 }
                 Action::AddInput { partition, input } => {
                     new.inputs.insert((partition.dt, input.content.clone()));
@@ -171,11 +173,13 @@ impl Touched {
         }
         let free = self.files.is_disjoint(&new.files)
             && self.inputs.is_disjoint(&new.inputs)
-            && self.batches.is_disjoint(&new.batches);
+            && self.batches.is_disjoint(&new.batches)
+            && (self.formats.is_empty() || self.formats.is_superset(&new.formats));
         if free {
             self.files.append(&mut new.files);
             self.inputs.append(&mut new.inputs);
             self.batches.append(&mut new.batches);
+            self.formats.append(&mut new.formats);
         }
         free
     }

@@ -47,7 +47,7 @@ pub(crate) use checkpoint::write_forged;
 pub use checkpoint::{
     Checkpoint, CheckpointContent, PassedOver, list_checkpoints, read_checkpoint, write_checkpoint,
 };
-pub use commit::{AppendedRecord, CommitOutcome, commit, refusal};
+pub use commit::{AppendedRecord, CommitOutcome, commit, other_format, refusal};
 pub use complete::{SealOutcome, abandon, reopen, seal};
 pub use diff::{DateDiff, DateSight, diff_states};
 pub use draft::Draft;

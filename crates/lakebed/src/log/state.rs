@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::log::index::InputIndex;
 use crate::name::{AttemptId, CommitId, ContentHash, DatasetRef};
 use crate::spec::{
-    DataFileSpec, InputSpec, LogPosition, PartitionKey, PartitionState, RejectsFileSpec,
+    DataFileSpec, FileFormat, InputSpec, LogPosition, PartitionKey, PartitionState, RejectsFileSpec,
 };
 use crate::time::{BusinessDate, Instant};
 
@@ -132,6 +132,13 @@ impl DatasetState {
             abandoned: BTreeMap::new(),
             erased: BTreeSet::new(),
         }
+    }
+
+    /// The one format of its files (LOG-12); `None` = there was never a partition.
+    #[must_use]
+    pub fn file_format(&self) -> Option<FileFormat> {
+        let key = self.partitions.keys().next()?;
+        Some(FileFormat::of_version(key.schema_version))
     }
 
     /// The dataset.

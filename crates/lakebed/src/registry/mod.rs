@@ -62,4 +62,4 @@ pub use render::render_toml;
 pub use reserved::is_reserved_name;
 pub use tree::{FieldAt, list_fields};
 pub use validate::{input_path, validate};
-pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_view};
+pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_lines_view, write_view};

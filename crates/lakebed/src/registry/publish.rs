@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::config::Evolution;
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
+use crate::log::DatasetState;
 use crate::name::{ContentHash, DatasetRef};
 use crate::registry::{SchemaDiff, check_evolution, diff, refuse, validate};
-use crate::spec::{By, PUBLISHED_FORMAT, PublishedSchema, SchemaSpec};
+use crate::spec::{By, FileFormat, PUBLISHED_FORMAT, PublishedSchema, SchemaSpec};
 use crate::store::{Lake, PutOutcome, StorePath, schema_dir, schema_path};
 
 /// What a publication is made with, beside the version.
@@ -67,6 +68,9 @@ pub async fn publish(
     {
         return Ok(met(published.clone(), hash.clone(), spec));
     }
+    if listed.is_empty() {
+        check_no_lines(lake, spec).await?;
+    }
     let base_hash = listed.last().map(|(_, hash)| hash.clone());
     let history: Vec<PublishedSchema> = listed.into_iter().map(|(p, _)| p).collect();
     let mut problems = validate(spec);
@@ -103,6 +107,20 @@ pub async fn publish(
             }
             Ok(met(other, hash, spec))
         }
+    }
+}
+
+/// A dataset of JSON lines gets no schema.
+async fn check_no_lines(lake: &Lake, spec: &SchemaSpec) -> Result<()> {
+    let state = DatasetState::load(lake, &spec.dataset).await?;
+    match state.file_format() {
+        Some(FileFormat::Jsonl) => Err(Error::precondition(format!(
+            "`{}` holds JSON lines, which have no schema",
+            spec.dataset
+        ))
+        .with("invariant", "LOG-12")
+        .hint("publish the schema of a dataset of another name, and ingest the files there")),
+        Some(FileFormat::Parquet) | None => Ok(()),
     }
 }
 

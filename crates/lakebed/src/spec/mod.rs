@@ -16,6 +16,7 @@ mod partition;
 mod record;
 mod reject;
 mod schema;
+mod schemaless;
 
 pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
 pub use columns::{
@@ -35,3 +36,4 @@ pub use schema::{
     Lossy, MoneySpec, PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField,
     SchemaSpec, Token,
 };
+pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};

@@ -128,6 +128,7 @@ impl World {
             dataset: dataset.parse().unwrap(),
             dt: call.dt.parse().unwrap(),
             inputs: self.inputs(&call.contents),
+            format: None,
             schema_version: call.version,
             read: ReadSpec::default(),
             mismatch: if call.quarantine {

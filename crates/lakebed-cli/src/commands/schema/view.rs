@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakebed::name::DatasetRef;
 use lakebed::registry::{self, Engine, ViewRequest, ViewStatement};
-use lakebed::spec::SchemaSpec;
+use lakebed::spec::{FileFormat, SchemaSpec};
 use lakebed::{Error, Result};
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ pub(crate) async fn view(args: &ViewArgs, globals: &Globals<'_>) -> Result<Exit>
         Some(location) => location.clone(),
         None => lake_folder(&context)?,
     };
-    let view = registry::write_view(&ViewRequest {
+    let request = ViewRequest {
         engine,
         dataset: &dataset,
         versions: &versions,
@@ -55,7 +55,11 @@ pub(crate) async fn view(args: &ViewArgs, globals: &Globals<'_>) -> Result<Exit>
         location: &location,
         name: args.name.as_deref(),
         table: args.table.as_deref(),
-    })?;
+    };
+    let view = match state.file_format() {
+        Some(FileFormat::Jsonl) => registry::write_lines_view(&request)?,
+        Some(FileFormat::Parquet) | None => registry::write_view(&request)?,
+    };
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&ViewAnswer {
             format: ANSWER_FORMAT,

@@ -84,6 +84,7 @@ impl Bulk {
             dataset,
             dt: file.date().parse()?,
             inputs: vec![InputSource::file(&file.path)],
+            format: None,
             schema_version: options.version,
             read: options.read,
             mismatch: options.mismatch,

@@ -233,7 +233,7 @@ impl Step<'_> {
                 "the record begins `{key}`, which exists"
             )));
         }
-        let (format, provenance) = (FileFormat::Parquet, Provenance::Live);
+        let (format, provenance) = (FileFormat::of_version(key.schema_version), Provenance::Live);
         self.create_partition(key, state, (format, provenance))
             .await
             .map(drop)

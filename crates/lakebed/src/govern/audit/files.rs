@@ -1,6 +1,7 @@
 //! Folders against the log: data files, strangers, `_SUCCESS`, rejects, the stage.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
@@ -13,7 +14,7 @@ use crate::log::{
     DatasetState, FileState, Partition, expected_success, find_file, staged_dataset, staged_paths,
 };
 use crate::name::{AttemptId, ContentHash, DatasetRef};
-use crate::spec::{FileFormat, PartitionKey, PartitionState, SuccessSpec};
+use crate::spec::{FileFormat, PartitionKey, PartitionState, SCHEMALESS_VERSION, SuccessSpec};
 use crate::store::{
     Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, rejects_dir, stage_dir, stage_root,
     success_path,
@@ -258,6 +259,31 @@ async fn has_bytes(
     Ok(ContentHash::finish(&hasher) == *expected)
 }
 
+/// The rows of a data file; `None` where it cannot be read.
+fn count_rows(file: std::fs::File, format: FileFormat) -> Option<u64> {
+    match format {
+        FileFormat::Parquet => {
+            let reader = SerializedFileReader::new(file).ok()?;
+            u64::try_from(reader.metadata().file_metadata().num_rows()).ok()
+        }
+        FileFormat::Jsonl => {
+            let mut text = zstd::Decoder::new(file).ok()?;
+            let mut piece = vec![0; 1 << 16];
+            let (mut rows, mut last) = (0_u64, b'\n');
+            loop {
+                match text.read(&mut piece).ok()? {
+                    // A line without its end is none.
+                    0 => return (last == b'\n').then_some(rows),
+                    n => {
+                        rows += memchr::memchr_iter(b'\n', &piece[..n]).count() as u64;
+                        last = piece[n - 1];
+                    }
+                }
+            }
+        }
+    }
+}
+
 async fn deep_check(
     lake: &Lake,
     file: &FileState,
@@ -277,16 +303,11 @@ async fn deep_check(
         );
         return Ok(());
     }
-    if file.spec.format != FileFormat::Parquet {
-        return Ok(());
-    }
     let rows = match lake.store().local_path(path).map(std::fs::File::open) {
-        Some(Ok(f)) => SerializedFileReader::new(f)
-            .map(|r| r.metadata().file_metadata().num_rows())
-            .ok(),
+        Some(Ok(f)) => count_rows(f, file.spec.format),
         Some(Err(_)) | None => None,
     };
-    if rows.and_then(|n| u64::try_from(n).ok()) != Some(file.spec.rows) {
+    if rows != Some(file.spec.rows) {
         let found = rows.map_or_else(|| "no readable".to_owned(), |n| n.to_string());
         let message = format!("holds {found} rows, the log says {}", file.spec.rows);
         notes.add(
@@ -422,12 +443,16 @@ fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>
         );
         return;
     }
-    let used: BTreeSet<u32> = state
+    let mut used: BTreeSet<u32> = state
         .partitions()
         .keys()
         .map(|k| k.schema_version)
-        .filter(|v| *v > 0)
         .collect();
+    if used.remove(&SCHEMALESS_VERSION) && !used.is_empty() {
+        let advice = manual("which one is meant is for you to say: roll the other's dates back");
+        let message = "holds tables and JSON lines: SQL reads the tables alone".to_owned();
+        notes.add("LOG-12", Severity::Error, state.dataset(), message, advice);
+    }
     for version in used.difference(&data.schemas) {
         let advice = manual("restore the published schema from a backup of the lake");
         let message = "is in use, but its published file is missing".to_owned();

@@ -9,7 +9,7 @@
 //!
 //! | id | statement |
 //! | --- | --- |
-//! | LOG-1..4, LOG-10 | the log is whole, chained, at its place, and folds; every checkpoint holds such a fold |
+//! | LOG-1..4, LOG-10, LOG-12 | the log is whole, chained, at its place, folds, and holds files of one format; every checkpoint holds such a fold |
 //! | FIL-1 | every file that readers see lies at its place with its size |
 //! | FIL-2 | nothing else lies in the data folders |
 //! | FIL-4 | nothing that no rule explains lies elsewhere in the lake |

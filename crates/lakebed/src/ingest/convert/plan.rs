@@ -24,8 +24,8 @@ use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::token::Tokens;
 use crate::registry::Cast;
 use crate::spec::{
-    Ambiguous, CastSpec, ChangeKind, FieldSpec, FieldType, ReadSpec, SchemaSpec, arrow_schema,
-    arrow_type,
+    Ambiguous, CastSpec, ChangeKind, FieldSpec, FieldType, ReadSpec, SCHEMALESS_VERSION,
+    SchemaSpec, arrow_schema, arrow_type,
 };
 
 /// A schema version and its reading rules, compiled once per call and shared by all workers.
@@ -35,6 +35,8 @@ pub struct Plan {
     pub(crate) specs: Vec<FieldSpec>,
     pub(crate) root: Level,
     pub(crate) sizes: Sizes,
+    /// Whether the one field takes records whole.
+    pub(crate) takes_whole: bool,
 }
 
 /// How many places of each kind a plan numbers; the state of a worker is indexed by them.
@@ -285,7 +287,8 @@ pub(crate) enum TimeFormat {
 }
 
 impl Plan {
-    /// Compiles a schema version; `read` = its `[input]` table with the call's overrides.
+    /// Compiles a schema version; `read` = its `[input]` table with the call's overrides. Version 0
+    /// ([`SchemaSpec::schemaless`]) takes records whole.
     ///
     /// # Errors
     /// `InvalidInput` naming the field whose formats, zone, pointer or marks cannot be used.
@@ -300,6 +303,7 @@ impl Plan {
             specs: schema.fields.clone(),
             root,
             sizes: compiler.sizes,
+            takes_whole: schema.version == SCHEMALESS_VERSION,
         })
     }
 

@@ -86,10 +86,33 @@ impl<'p> Row<'p> {
     pub(crate) fn json_record(&mut self, scanner: &mut Scanner<'_>) -> Result<(), SyntaxError> {
         self.begin();
         let plan = self.plan;
+        if plan.takes_whole {
+            return self.whole_record(scanner);
+        }
         let mut columns = std::mem::take(&mut self.memory.columns);
         let done = self.json_level(scanner, &plan.root, &mut columns, true);
         self.memory.columns = columns;
         done.map(|_| ())
+    }
+
+    /// The JSON object under the cursor as it is, but for white space, into the one column there is.
+    fn whole_record(&mut self, scanner: &mut Scanner<'_>) -> Result<(), SyntaxError> {
+        let raw = scanner.value()?;
+        let mut columns = std::mem::take(&mut self.memory.columns);
+        self.top = self.plan.root.fields.first();
+        let got = match columns.first_mut() {
+            Some(Column::Text(texts)) => self.whole_json(&raw, texts),
+            Some(_) | None => Got::Invalid,
+        };
+        self.top = None;
+        self.memory.columns = columns;
+        if let Some(kind) = self.memory.kinds.first_mut() {
+            *kind = match got {
+                Got::Value(kind) | Got::Null(kind) => kind,
+                Got::Invalid => Presence::Invalid,
+            };
+        }
+        Ok(())
     }
 
     /// Converts an object as `level`; returns whether it has any member.

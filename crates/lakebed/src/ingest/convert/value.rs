@@ -18,7 +18,7 @@ use crate::ingest::convert::refusal::{Refusal, write_compact};
 use crate::ingest::convert::row::{Got, Row};
 use crate::ingest::convert::token::Tokens;
 use crate::ingest::convert::trouble::{NAN_HINT, Trouble};
-use crate::ingest::json::{Scanner, compact_into, unescape_into, unescaped};
+use crate::ingest::json::{Scanner, compact_into, mend_surrogates, unescape_into, unescaped};
 use crate::ingest::raw::{NonFinite, Raw};
 
 /// Where a text came from.
@@ -331,6 +331,26 @@ impl<'p> Row<'p> {
         out.clear();
         let got = match write_compact(raw, &mut out) {
             Ok(()) => self.push_text(texts, out.as_bytes(), json_presence(&out)),
+            Err(trouble) => {
+                self.refuse_inside(&trouble);
+                Got::Invalid
+            }
+        };
+        self.memory.text = out;
+        got
+    }
+
+    /// As [`Self::json`], for a record of which other readers see nothing but this text.
+    pub(crate) fn whole_json(&mut self, raw: &Raw<'_>, texts: &mut Texts) -> Got {
+        let mut out = std::mem::take(&mut self.memory.text);
+        out.clear();
+        let got = match write_compact(raw, &mut out) {
+            Ok(()) => {
+                let met = mend_surrogates(&mut out);
+                self.met.lone_surrogates += met.lone_surrogates;
+                self.met.nuls += met.nuls;
+                self.push_text(texts, out.as_bytes(), json_presence(&out))
+            }
             Err(trouble) => {
                 self.refuse_inside(&trouble);
                 Got::Invalid

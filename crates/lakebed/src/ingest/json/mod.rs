@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `scanner` | tokens and values by their text; nested values are checked without recursion |
 //! | `strings` | resolving escapes |
+//! | `mend` | lone surrogates in a text that is kept |
 //! | `compact` | minimal white space, duplicate keys, NaN inside a value |
 //!
 //! Beyond the RFC the literals `NaN`, `Infinity` and `-Infinity` are recognised, so that the record
@@ -13,10 +14,12 @@
 //! What does not belong here: what a value means for a field (`convert`).
 
 mod compact;
+mod mend;
 mod scanner;
 mod strings;
 
 pub(crate) use compact::find_duplicate;
 pub use compact::{CompactTrouble, compact_into};
+pub(crate) use mend::mend_surrogates;
 pub use scanner::{Key, Scanner, SyntaxError};
 pub use strings::{Unescaped, unescape_into, unescaped};

@@ -11,7 +11,7 @@ pub struct Unescaped {
     pub nuls: u64,
 }
 
-fn hex4(bytes: &[u8]) -> Option<u32> {
+pub(super) fn hex4(bytes: &[u8]) -> Option<u32> {
     let mut value = 0;
     for b in bytes.get(..4)? {
         value = value * 16 + char::from(*b).to_digit(16)?;

@@ -15,6 +15,7 @@
 //! | `cast` | which values of a retyped field are kept whole, and what they become |
 //! | `dialect` | what every engine must be able to say, and the expressions made of it |
 //! | `duckdb` `clickhouse` `spark` `trino` | how that engine says it |
+//! | `lines` | the statement for a dataset of JSON lines |
 //! | `location` | where the lake lies for an engine, and what it would misread there |
 //! | `statement` | the whole |
 //!
@@ -25,6 +26,7 @@ mod cast;
 mod clickhouse;
 mod dialect;
 mod duckdb;
+mod lines;
 mod location;
 mod shape;
 mod spark;
@@ -35,4 +37,5 @@ mod trino;
 mod tests;
 
 pub use dialect::Engine;
+pub use lines::write_lines_view;
 pub use statement::{ViewColumn, ViewRequest, ViewStatement, write_view};

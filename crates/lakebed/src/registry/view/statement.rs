@@ -126,7 +126,7 @@ pub fn write_view(request: &ViewRequest<'_>) -> Result<ViewStatement> {
     })
 }
 
-fn folder_of(request: &ViewRequest<'_>) -> String {
+pub(super) fn folder_of(request: &ViewRequest<'_>) -> String {
     let location = request.location.trim_end_matches('/');
     format!("{location}/{}", request.dataset)
 }
