@@ -140,8 +140,9 @@ fn check_retype(
     let Some((version, old)) = past.find_holder(name) else {
         return refuse(
             ProblemCode::KeyMisfit,
-            format!("`change = \"retype\"`, but no version has a field `{name}`"),
-            "the new field bears the name of the old one; rename it in a later version".to_owned(),
+            format!("`change = \"retype\"`, but no field is called `{name}`"),
+            "the new field bears the last name of the old one; rename it in a later version"
+                .to_owned(),
         );
     };
     let (id, before, after) = (old.field.id, &old.field.field_type, &now.field.field_type);
@@ -153,6 +154,13 @@ fn check_retype(
                 still.path
             ),
             "drop the old field; where both are wanted, that is `change = \"dual\"`".to_owned(),
+        );
+    }
+    if let Some(new) = past.find_successor(id) {
+        return refuse(
+            ProblemCode::KeyMisfit,
+            format!("`change = \"retype\"` takes the place of id `{id}`, which id `{new}` has"),
+            format!("retype id `{new}` under its own name, or take another name"),
         );
     }
     if before == after || widens(before, after) {
@@ -172,6 +180,18 @@ fn check_retype(
             ),
         );
     };
+    note_retype(*version, old, now, class, problems);
+}
+
+/// What a retyped field does to old values.
+fn note_retype(
+    version: u32,
+    old: &FieldAt<'_>,
+    now: &FieldAt<'_>,
+    class: CastClass,
+    problems: &mut Vec<Problem>,
+) {
+    let (id, before, name) = (old.field.id, &old.field.field_type, &now.field.name);
     let kept = match class {
         CastClass::Always => "all values can be cast".to_owned(),
         CastClass::PerValue => {

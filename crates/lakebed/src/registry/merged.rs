@@ -114,25 +114,29 @@ fn own(field: FieldRef) -> MergedColumn {
 
 /// For each field that took the place of another one: which. New id -> old id.
 ///
-/// A retyped field takes the place of the one that had its name last before the version that
-/// brought it.
+/// A retyped field takes the place of the one that was called like it before the version that
+/// brought it, and was there last. No place is taken twice.
 #[must_use]
 pub fn retyped_ids<'a>(versions: impl IntoIterator<Item = &'a SchemaSpec>) -> BTreeMap<u32, u32> {
-    let mut links = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    let mut holders: BTreeMap<String, u32> = BTreeMap::new();
+    let mut links: BTreeMap<u32, u32> = BTreeMap::new();
+    // Id -> its last version and name.
+    let mut known: BTreeMap<u32, (u32, String)> = BTreeMap::new();
     for spec in versions {
         for field in &spec.fields {
-            let retyped = field.change == Some(ChangeKind::Retype);
-            if seen.insert(field.id)
-                && retyped
-                && let Some(old) = holders.get(&field.name.to_lowercase())
+            if field.change != Some(ChangeKind::Retype) || known.contains_key(&field.id) {
+                continue;
+            }
+            let name = field.name.to_lowercase();
+            let named = known.iter().filter(|(_, (_, n))| *n == name);
+            let holder = named.max_by_key(|(_, (version, _))| *version);
+            if let Some((old, _)) = holder
+                && !links.values().any(|taken| taken == old)
             {
                 links.insert(field.id, *old);
             }
         }
-        let names = spec.fields.iter().map(|f| (f.name.to_lowercase(), f.id));
-        holders.extend(names);
+        let fields = spec.fields.iter();
+        known.extend(fields.map(|f| (f.id, (spec.version, f.name.to_lowercase()))));
     }
     links
 }

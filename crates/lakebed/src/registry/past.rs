@@ -19,8 +19,6 @@ pub(crate) struct Past<'a> {
     pub(crate) removable: BTreeSet<String>,
     /// Fields that took the place of others: new id, old id.
     pub(crate) retyped: BTreeMap<u32, u32>,
-    /// The last id of every name at the top level, without case.
-    holders: BTreeMap<String, u32>,
     next_id: u32,
 }
 
@@ -37,7 +35,6 @@ impl<'a> Past<'a> {
             names_of: BTreeMap::new(),
             removable: BTreeSet::new(),
             retyped: retyped_ids(history.iter().map(|p| &p.schema)),
-            holders: BTreeMap::new(),
             next_id: next_free_id(history),
         };
         for published in history {
@@ -50,18 +47,19 @@ impl<'a> Past<'a> {
                 for value in &at.field.values {
                     past.removable.insert(value_entry(&at.path, value));
                 }
-                if at.parent.is_none() {
-                    past.holders.insert(at.field.name.to_lowercase(), id);
-                }
                 past.ids.insert(id, (published.schema.version, at));
             }
         }
         past
     }
 
-    /// The field that had the name at the top level last, with the last version that has it.
+    /// The field at the top level that is called so, or was when it was there last; of several the
+    /// one that was there latest. With the last version that has it.
     pub(crate) fn find_holder(&self, name: &str) -> Option<&(u32, FieldAt<'a>)> {
-        self.ids.get(self.holders.get(&name.to_lowercase())?)
+        let name = name.to_lowercase();
+        let top = self.ids.values().filter(|(_, at)| at.parent.is_none());
+        top.filter(|(_, at)| at.field.name.to_lowercase() == name)
+            .max_by_key(|(version, _)| *version)
     }
 
     /// The field that took the place of that id.

@@ -110,6 +110,28 @@ fn retype_again_and_back() {
 }
 
 #[test]
+fn a_place_is_taken_once_and_by_the_last_name() {
+    let views = |kind: &str| {
+        let keys = format!("{kind}\nrenamed_from = \"reads\"\nfrom = \"reads\"");
+        version(3, "", &[title(), f(9, "views", &keys)])
+    };
+    let past = [v1(), v2(), views("string")];
+    // `reads` was id 2 last, whose place id 9 has.
+    let again = version(
+        4,
+        "removed = [\"views\"]",
+        &[title(), retype(12, "bool", "x")],
+    );
+    refused(&past, &again, ProblemCode::KeyMisfit, "which id `9` has");
+    let keys = "int\nfrom = \"reads\"\nchange = \"retype\"\ncolumn = \"views_int\"";
+    let under_its_name = version(4, "", &[title(), f(12, "views", keys)]);
+    noted(&past, &under_its_name, "takes the place of id `9`");
+    let versions = [v1(), v2(), views("string"), under_its_name];
+    let links = crate::registry::retyped_ids(&versions);
+    assert_eq!(links.into_iter().collect::<Vec<_>>(), [(9, 2), (12, 9)]);
+}
+
+#[test]
 fn what_cannot_be_retyped_is_refused_with_the_way_out() {
     let with = |field: String| version(2, "", &[title(), field]);
     let misfit = ProblemCode::KeyMisfit;
@@ -125,7 +147,7 @@ fn what_cannot_be_retyped_is_refused_with_the_way_out() {
         &[v1()],
         &version(2, "", &both),
         misfit,
-        "no version has a field `likes`",
+        "no field is called `likes`",
     );
     refused(
         &[v1()],
