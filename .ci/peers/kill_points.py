@@ -32,10 +32,11 @@ import subprocess
 import sys
 import tempfile
 
+import lines
 import readers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-DATASET, KEY = "clean/kill", "k"
+DATASET, LINES, KEY = "clean/kill", "clean/kill.lines", "k"
 SEALED, OPEN_DAY = "2026-11-28", "2026-11-29"
 SCHEMA = """dataset = "clean/kill"
 version = {version}
@@ -66,12 +67,14 @@ class Failure(Exception):
 class Lake:
     """A project folder and the commands on it."""
 
+    dataset = DATASET
+
     def __init__(self, binary: pathlib.Path, folder: pathlib.Path) -> None:
         self.binary, self.folder = binary, folder
 
     @property
     def root(self) -> str:
-        return str(self.folder / "lake" / DATASET)
+        return str(self.folder / "lake" / self.dataset)
 
     def call(self, *args, kill: str | None = None, checkpoints: bool = False) -> subprocess.CompletedProcess:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LAKEBED_")}
@@ -93,10 +96,10 @@ class Lake:
         target = self.folder.with_name(name)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(self.folder, target)
-        return Lake(self.binary, target)
+        return type(self)(self.binary, target)
 
     def records(self) -> int:
-        return len(list((self.folder / "lake" / "_lake" / "log" / DATASET).glob("*.json")))
+        return len(list((self.folder / "lake" / "_lake" / "log" / self.dataset).glob("*.json")))
 
     def sql_keys(self) -> collections.Counter:
         rows = json.loads(self.ok("sql", "SELECT k FROM clean.kill", "--format", "json") or "[]")
@@ -132,6 +135,36 @@ class Lake:
         (folder / f"v{version}.toml").write_text(text, encoding="utf-8")
 
 
+class LinesLake(Lake):
+    """The same keys as JSON lines: a dataset without a schema."""
+
+    dataset = LINES
+
+    def sql_keys(self) -> collections.Counter:
+        query = "SELECT CAST(json_get(json, '/k') AS BIGINT) AS k FROM clean.kill.lines"
+        rows = json.loads(self.ok("sql", query, "--format", "json") or "[]")
+        return collections.Counter(int(row["k"]) for row in rows)
+
+    def folder_keys(self) -> collections.Counter:
+        seen = {}
+        for name, read in lines.READERS.items():
+            try:
+                seen[name] = collections.Counter(json.loads(line)[KEY] for line in read(self.root))
+            except Exception as error:  # noqa: BLE001: whatever a reader raises is the finding
+                raise Failure(f"{name} cannot read the folder: {type(error).__name__}: {error}") from error
+        first = seen["duckdb"]
+        for name, keys in seen.items():
+            if keys != first:
+                raise Failure(f"{name} sees {keys.total()} rows, duckdb {first.total()}")
+        return first
+
+    def write(self, name: str, keys: range, bad: int = 0) -> pathlib.Path:
+        path = super().write(name, keys)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("no JSON\n" * bad)
+        return path
+
+
 ACKNOWLEDGED = collections.Counter(range(400))
 
 
@@ -155,6 +188,21 @@ def make_base(binary: pathlib.Path, folder: pathlib.Path) -> Lake:
     lake.write("late.jsonl", range(500, 550))
     lake.write("right.jsonl", range(600, 650))
     lake.write_schema(3)
+    return lake
+
+
+def make_lines_base(binary: pathlib.Path, folder: pathlib.Path) -> Lake:
+    """A sealed date and an open one of two files."""
+    lake = LinesLake(binary, folder)
+    done = subprocess.run([binary, "init", folder, "--time-zone", "Asia/Taipei"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        raise Failure(f"init: {done.stdout.decode(errors='replace')}")
+    lake.ok("ingest", LINES, lake.write("a.jsonl", range(0, 200)), "--date", SEALED, "--complete", "--as", "jsonl")
+    lake.ok("ingest", LINES, lake.write("b.jsonl", range(200, 300)), "--date", OPEN_DAY)
+    lake.ok("ingest", LINES, lake.write("c.jsonl", range(300, 400)), "--date", OPEN_DAY)
+    lake.write("new.jsonl", range(400, 500), bad=2)
+    lake.write("right.jsonl", range(600, 650))
     return lake
 
 
@@ -191,7 +239,7 @@ def correct_sealed(lake: Lake) -> None:
 
 
 def new_rows(lake: Lake) -> tuple:
-    return ("ingest", DATASET, lake.folder / "new.jsonl", "--date", OPEN_DAY, "--on-mismatch", "quarantine")
+    return ("ingest", lake.dataset, lake.folder / "new.jsonl", "--date", OPEN_DAY, "--on-mismatch", "quarantine")
 
 
 @dataclasses.dataclass
@@ -207,6 +255,8 @@ class Situation:
     start: collections.Counter = dataclasses.field(default_factory=lambda: ACKNOWLEDGED)
     # Whether every record gets a checkpoint, however short the log.
     checkpoints: bool = False
+    # Whether it is one of the dataset of JSON lines.
+    lines: bool = False
 
 
 SITUATIONS = [
@@ -229,6 +279,9 @@ SITUATIONS = [
               range(0, 200), correct_sealed, range(600, 650), collections.Counter(range(200, 400)) +
               collections.Counter(range(600, 650))),
     Situation("repair", lambda lake: ("audit", "--repair"), prepare=die_in_the_stage),
+    Situation("ingest of lines with rejects", new_rows, range(400, 500), lines=True),
+    Situation("correct lines of a sealed date", lambda lake: ("correct", LINES, lake.folder / "right.jsonl", "--date", SEALED),
+              range(600, 650), removes=range(0, 200), lines=True),
 ]
 
 
@@ -300,14 +353,18 @@ def main() -> int:
     args = parser.parse_args()
     good = bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        base = make_base(args.lakebed.resolve(), pathlib.Path(folder) / "base")
-        same("sql of the base", base.sql_keys(), ACKNOWLEDGED)
-        same("folder readers of the base", base.folder_keys(), ACKNOWLEDGED)
+        bases = {
+            False: make_base(args.lakebed.resolve(), pathlib.Path(folder) / "base"),
+            True: make_lines_base(args.lakebed.resolve(), pathlib.Path(folder) / "lines" / "base"),
+        }
+        for base in bases.values():
+            same("sql of the base", base.sql_keys(), ACKNOWLEDGED)
+            same("folder readers of the base", base.folder_keys(), ACKNOWLEDGED)
         for point in args.points or kill_points():
             reached = []
             for situation in SITUATIONS:
                 try:
-                    if attack(base, point, situation):
+                    if attack(bases[situation.lines], point, situation):
                         reached.append(situation.name)
                 except Failure as failure:
                     reached.append(situation.name)

@@ -1,7 +1,7 @@
 //! Datasets of JSON lines, from the command line to SQL and back.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -195,5 +195,44 @@ fn a_damaged_file_is_named() {
         std::fs::write(&file, whole).unwrap();
     }
     lake.run(&["sql", &query]).ok();
+    lake.run(&["audit", "--deep"]).ok();
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, name) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
+        match path.is_dir() {
+            true => copy(&path, &to.join(name)),
+            false => drop(std::fs::copy(&path, to.join(name)).unwrap()),
+        }
+    }
+}
+
+/// A lake of version 1 of the format: it is never written anew.
+#[test]
+fn version_1_is_read_as_it_was_written() {
+    let lake = TestLake::new();
+    std::fs::remove_dir_all(lake.lake()).unwrap();
+    for entry in std::fs::read_dir(lake.project()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_string_lossy().contains("catalog.db") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/jsonl/v1");
+    copy(&fixture, &lake.lake());
+    let rows = lake.sql(&format!("SELECT dt, json FROM {TABLE} ORDER BY dt, json"));
+    let first = r#"{"id":12345678901234567890.50,"tree":[{"c":"湖\u0041\ufffd","k":[1.0,1e3]}]}"#;
+    assert_eq!(
+        rows,
+        [
+            json!({"dt": DAY, "json": first}),
+            json!({"dt": DAY, "json": "{\"n\":2}"}),
+            json!({"dt": "2026-11-30", "json": "{\"n\":5}"}),
+        ]
+    );
+    let past = lake.sql(&format!("SELECT count(json) AS n FROM as_of('{TABLE}', 2)"));
+    assert_eq!(past, [json!({"n": 4})]);
     lake.run(&["audit", "--deep"]).ok();
 }

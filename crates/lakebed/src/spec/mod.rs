@@ -6,6 +6,7 @@
 //! | `record` | a record of a commit log | docs/formats/log.md |
 //! | `partition` | partition key, state, `_SUCCESS` | docs/formats/log.md |
 //! | `schema` | a schema version, as TOML and as published JSON | docs/formats/schema.md |
+//! | `schemaless` | data without a schema: JSON lines | docs/formats/jsonl.md |
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
