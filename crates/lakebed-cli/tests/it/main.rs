@@ -1,6 +1,7 @@
 //! The one integration-test binary: the real `lakebed` on real folders.
 
 mod audit;
+mod backups;
 mod bad_input;
 mod commit;
 mod demo;

@@ -19,7 +19,7 @@ use lakebed::spec::{
 };
 use lakebed::store::{
     Lake, LocalStore, PutOutcome, StorePath, data_file_path, log_record_path, schema_path,
-    stage_dir,
+    staged_path,
 };
 use lakebed::time::{Clock, Instant};
 use lakebed_query::{QueryEngine, QueryOptions, QueryResult, write_json};
@@ -193,7 +193,7 @@ impl TestLake {
         let path = data_file_path(&dataset, &key, &name);
         let at = match place {
             Place::Final => path.clone(),
-            Place::Staged => stage_dir(&attempt).join(&path),
+            Place::Staged => staged_path(&attempt, &path),
         };
         self.put(&at, &bytes).await;
         let file = DataFileSpec {

@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::{DatasetState, find_file};
 use crate::name::{AttemptId, DatasetRef};
 use crate::spec::{DataFileSpec, FileFormat, PartitionKey};
-use crate::store::{Lake, StorePath, data_file_path, stage_dir};
+use crate::store::{Lake, StorePath, data_file_path, staged_path};
 
 /// What is read of a file's end at first.
 const TAIL_BYTES: usize = 64 * 1024;
@@ -46,7 +46,7 @@ pub async fn read_footer_stats(
         FileFormat::Jsonl => return Ok(Some(stats(Vec::new()))),
     }
     let last = data_file_path(dataset, partition, &file.name);
-    let staged = attempt.map(|a| stage_dir(a).join(&last));
+    let staged = attempt.map(|a| staged_path(a, &last));
     // The final place once more at the end: the file may move between the first two looks.
     for path in [Some(&last), staged.as_ref(), Some(&last)]
         .into_iter()

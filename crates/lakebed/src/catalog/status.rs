@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
+use crate::catalog::foreign::foreign_catalog;
 use crate::error::{Error, Result};
 use crate::log::{list_datasets, list_numbers, read_after, read_record};
 use crate::name::DatasetRef;
@@ -56,13 +57,11 @@ pub async fn status(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<DatasetSta
     if let Some(bound) = catalog.find_lake().await?
         && bound != *lake.id()
     {
-        return Err(Error::precondition("the catalog belongs to another lake")
-            .with("catalog", catalog.location())
-            .with("catalog's lake", bound)
-            .with("this lake", lake.id())
-            .with("invariant", "CAT-3")
-            .hint("check `lake` and `catalog` in lakebed.toml: each lake has its own catalog")
-            .hint("a catalog that nobody needs: name another file as `catalog`, then `lakebed catalog rebuild`"));
+        return Err(foreign_catalog(
+            &catalog.location(),
+            bound.as_str(),
+            lake.id(),
+        ));
     }
     let mut positions: BTreeMap<DatasetRef, LogPosition> =
         catalog.list_positions().await?.into_iter().collect();

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use crate::catalog::foreign::foreign_catalog;
 use crate::catalog::key::is_visible;
 use crate::catalog::schemas::sync_schemas;
 use crate::catalog::stats::read_footer_stats;
@@ -45,12 +46,11 @@ pub struct SyncReport {
 /// Whoever commits asks this first; nothing is changed.
 pub async fn check_past(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<()> {
     if let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) {
-        return Err(Error::corrupt("the catalog belongs to another lake")
-            .with("catalog", catalog.location())
-            .with("catalog's lake", other)
-            .with("this lake", lake.id())
-            .with("invariant", "CAT-3")
-            .hint("check `lake` and `catalog` in lakebed.toml: each lake has its own catalog"));
+        return Err(foreign_catalog(
+            &catalog.location(),
+            other.as_str(),
+            lake.id(),
+        ));
     }
     check_position(lake, dataset, &catalog.position(dataset).await?).await
 }

@@ -19,7 +19,9 @@ use crate::name::ContentHash;
 use crate::spec::{
     Action, DataFileSpec, FieldSpec, InputSpec, Operation, Provenance, RejectsFileSpec, Requirement,
 };
-use crate::store::{MoveOutcome, StorePath, partition_dir, rejects_dir, superseded_dir};
+use crate::store::{
+    MoveOutcome, StorePath, data_file_path, partition_dir, rejects_dir, staged_path, superseded_dir,
+};
 use crate::time::{BusinessDate, time_zone};
 
 /// Staged files with their final names.
@@ -110,7 +112,8 @@ impl Call<'_> {
         for (n, file) in staged.files.iter().enumerate() {
             let format = self.format();
             let name = format!("part-{n:05}-{}.{}", hash_of(file), format.extension());
-            self.rename(attempt, &file.path, &name).await?;
+            let last = data_file_path(&self.request.dataset, &attempt.key, &name);
+            self.rename(attempt, &file.path, &last).await?;
             let mut spec = DataFileSpec {
                 name,
                 format,
@@ -126,7 +129,8 @@ impl Call<'_> {
         }
         if let Some(file) = &staged.rejects {
             let name = format!("rejects-{}.jsonl.zst", hash_of(file));
-            self.rename(attempt, &file.path, &name).await?;
+            let last = rejects_dir(&self.request.dataset, self.request.dt).child(&name);
+            self.rename(attempt, &file.path, &last).await?;
             named.rejects = Some(RejectsFileSpec {
                 name,
                 records: file.rows,
@@ -149,13 +153,9 @@ impl Call<'_> {
         Ok(stats.map_or_else(Bounds::new, |s| bounds_of(&self.fields, names, &s)))
     }
 
-    async fn rename(&self, attempt: &Attempt, path: &StorePath, name: &str) -> Result<()> {
-        match self
-            .lake
-            .store()
-            .move_file(path, &path.parent().child(name))
-            .await?
-        {
+    async fn rename(&self, attempt: &Attempt, path: &StorePath, last: &StorePath) -> Result<()> {
+        let staged = staged_path(&attempt.id, last);
+        match self.lake.store().move_file(path, &staged).await? {
             MoveOutcome::Moved | MoveOutcome::AlreadyMoved => Ok(()),
             MoveOutcome::Missing => Err(Error::conflict(format!(
                 "staged file of attempt `{}` is gone",

@@ -23,9 +23,9 @@ use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoded, Decoder, Mismat
 use crate::ingest::progress::Progress;
 use crate::ingest::read::{ChunkReader, FirstPlaces, InputFacts, InputSource, ReadOptions};
 use crate::ingest::write::{LinesFileWriter, StagedFile};
-use crate::name::SourceName;
+use crate::name::{AttemptId, SourceName};
 use crate::spec::FileFormat;
-use crate::store::{Store, StorePath};
+use crate::store::{Store, StorePath, staged_path};
 
 /// What a run of the pipeline needs.
 pub(super) struct Job<'a> {
@@ -43,10 +43,12 @@ pub(super) struct Job<'a> {
     pub(super) group_bytes: usize,
     /// Bytes after which the next data file begins.
     pub(super) file_bytes: usize,
-    /// Stage folder of the partition.
-    pub(super) stage: StorePath,
-    /// Stage folder of the date's rejects.
-    pub(super) rejects_stage: StorePath,
+    /// The attempt whose stage folder the files are written to.
+    pub(super) attempt: &'a AttemptId,
+    /// Folder of the partition, to which data files move.
+    pub(super) folder: StorePath,
+    /// Folder of the date's rejects.
+    pub(super) rejects_folder: StorePath,
     pub(super) progress: &'a dyn Progress,
 }
 
@@ -433,7 +435,8 @@ impl Appender<'_> {
 
     fn begin(&self) -> Result<Writer> {
         let job = self.shared.job;
-        let path = job.stage.child(&format!("writing-{:05}", self.files.len()));
+        let name = format!("writing-{:05}", self.files.len());
+        let path = staged_path(job.attempt, &job.folder.child(&name));
         match self.shared.encoder.get() {
             Some(Some(encoder)) => encoder.begin(job.store, path),
             Some(None) | None => Encoder::new(job.format, &job.plan, &[])?.begin(job.store, path),
@@ -455,8 +458,9 @@ impl Appender<'_> {
                 draft.file.clone_from(&label);
             }
             if self.rejects.is_none() {
-                let path = self.shared.job.rejects_stage.child("writing-rejects");
-                self.rejects = Some(LinesFileWriter::create(self.shared.job.store, path)?);
+                let job = self.shared.job;
+                let path = staged_path(job.attempt, &job.rejects_folder.child("writing-rejects"));
+                self.rejects = Some(LinesFileWriter::create(job.store, path)?);
             }
             if let Some(writer) = &mut self.rejects {
                 writer.append(&draft.into_record(index))?;

@@ -14,7 +14,7 @@ use crate::ingest::read::{FirstPlaces, InputSource};
 use crate::log::{DatasetState, RejectsState};
 use crate::name::{CommitId, ContentHash};
 use crate::spec::{InputFormat, ReadSpec, RejectRecord};
-use crate::store::{Lake, StorePath, rejects_dir, stage_dir};
+use crate::store::{Lake, StorePath, rejects_dir, staged_path};
 use crate::time::BusinessDate;
 
 /// A kept reject with the commit that kept it.
@@ -73,7 +73,7 @@ async fn rejects_bytes(
     let mut found = lake.store().find(&path).await?;
     // Committed, but not moved yet: it still lies in the stage.
     if let (None, Some(attempt)) = (&found, &rejects.attempt) {
-        found = lake.store().find(&stage_dir(attempt).join(&path)).await?;
+        found = lake.store().find(&staged_path(attempt, &path)).await?;
     }
     match found {
         Some(bytes) if ContentHash::of(&bytes) == rejects.spec.blake3 => Ok((path, bytes)),

@@ -235,7 +235,6 @@ impl Call<'_> {
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from))
             .max(1);
-        let stage = stage_dir(attempt);
         progress.begin(total);
         let staged = run_pipeline(&Job {
             store: &**self.lake.store(),
@@ -248,8 +247,9 @@ impl Call<'_> {
             threads,
             group_bytes: request.group_bytes.unwrap_or(GROUP_BYTES),
             file_bytes: FILE_BYTES,
-            stage: stage.join(&partition_dir(&request.dataset, key)),
-            rejects_stage: stage.join(&rejects_dir(&request.dataset, request.dt)),
+            attempt,
+            folder: partition_dir(&request.dataset, key),
+            rejects_folder: rejects_dir(&request.dataset, request.dt),
             progress,
         });
         progress.end();

@@ -7,7 +7,7 @@ use crate::log::moves::staged_attempts;
 use crate::log::state::DatasetState;
 use crate::name::{AttemptId, DatasetRef};
 use crate::spec::By;
-use crate::store::{Lake, StorePath, partition_of, stage_dir};
+use crate::store::{Lake, StorePath, final_path, partition_of, stage_dir, stage_root};
 
 /// What a lake knows of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +77,8 @@ pub async fn give_up(
 /// The dataset that a staged file is for: its final path follows the attempt.
 #[must_use]
 pub fn staged_dataset(path: &StorePath) -> Option<DatasetRef> {
-    let rest = path.as_str().splitn(4, '/').nth(3)?;
-    let rest = StorePath::new(rest).ok()?;
+    let attempt = path.as_str().splitn(4, '/').nth(2)?;
+    let rest = final_path(&stage_root().child(attempt), path)?;
     if let Some(below) = rest.as_str().strip_prefix("_lake/rejects/") {
         let mut parts = below.split('/');
         return format!("{}/{}", parts.next()?, parts.next()?).parse().ok();

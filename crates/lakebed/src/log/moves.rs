@@ -17,7 +17,8 @@ use crate::log::success::write_success;
 use crate::name::AttemptId;
 use crate::spec::{Action, By, Operation, PartitionKey, PartitionState, Requirement};
 use crate::store::{
-    Lake, ListedFile, MoveOutcome, StorePath, data_file_path, rejects_dir, stage_dir, stage_root,
+    Lake, ListedFile, MoveOutcome, StorePath, data_file_path, final_path, rejects_dir, stage_dir,
+    stage_root,
 };
 use crate::time::BusinessDate;
 
@@ -82,7 +83,7 @@ async fn empty_stage(
     let stage = stage_dir(attempt);
     let (mut moved, mut left) = (0, 0);
     for file in files {
-        let staged = file.path.below(&stage).map(StorePath::new).transpose()?;
+        let staged = final_path(&stage, &file.path);
         let Some(target) = staged.and_then(|s| wanted.get(&s)) else {
             // Not named by the record: a stranger, which `audit` lists.
             left += 1;
@@ -108,13 +109,13 @@ async fn empty_stage(
     Ok(moved)
 }
 
-/// The paths below the stage of all that an attempt's record names.
+/// The final paths of all that an attempt's record names.
 #[must_use]
 pub fn staged_paths(state: &DatasetState, attempt: &AttemptId, number: u64) -> BTreeSet<StorePath> {
     staged_places(state, attempt, number).into_keys().collect()
 }
 
-/// The places of an attempt's files by their path below the stage; `None` = not now.
+/// The places of an attempt's files by the paths that they were staged for; `None` = not now.
 fn staged_places(
     state: &DatasetState,
     attempt: &AttemptId,

@@ -11,7 +11,7 @@
 use crate::error::Result;
 use crate::log::state::{DatasetState, FileState, Partition};
 use crate::spec::{PartitionKey, PartitionState};
-use crate::store::{Lake, MoveOutcome, StorePath, partition_dir, stage_dir, superseded_dir};
+use crate::store::{Lake, MoveOutcome, StorePath, partition_dir, staged_path, superseded_dir};
 
 /// What became of a file that was to be at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl DatasetState {
         let data = partition_dir(self.dataset(), key).child(name);
         let mut places = Vec::new();
         if let Some(attempt) = &file.attempt {
-            places.push(stage_dir(attempt).join(&data));
+            places.push(staged_path(attempt, &data));
         }
         for number in partition.superseded_by.iter().rev() {
             places.push(superseded_dir(self.dataset(), *number, key).child(name));

@@ -6,7 +6,7 @@
 //! _lake/log/<layer>/<dataset>/00000000000000000001.json
 //! _lake/checkpoint/<layer>/<dataset>/00000000000000000128-<hash>.parquet
 //! _lake/schema/<layer>/<dataset>/v2.json
-//! _lake/stage/<attempt>/<final path of the file>
+//! _lake/stage/<attempt>/<final path of the file, `/` as `!`>
 //! _lake/rejects/<layer>/<dataset>/dt=2026-11-30/rejects-<hash>.jsonl.zst
 //! _lake/superseded/<layer>/<dataset>/00000000000000000007/dt=2026-11-30/schema_version=2/part-...
 //! ```
@@ -138,10 +138,24 @@ pub fn stage_root() -> StorePath {
     StorePath::from_checked(Layout::STAGE.to_owned())
 }
 
-/// The folder of an attempt; its files lie below it at their final paths.
+/// The folder of an attempt.
 #[must_use]
 pub fn stage_dir(attempt: &AttemptId) -> StorePath {
     stage_root().child(attempt.as_str())
+}
+
+/// Where an attempt's file lies until it moves to `last`. No folder stands between the attempt and its
+/// files: each new one would have to be made durable before the commit.
+#[must_use]
+pub fn staged_path(attempt: &AttemptId, last: &StorePath) -> StorePath {
+    stage_dir(attempt).child(&last.as_str().replace('/', "!"))
+}
+
+/// Where the file of an attempt's folder moves to; `None` for a path that is not below that folder.
+#[must_use]
+pub fn final_path(stage: &StorePath, staged: &StorePath) -> Option<StorePath> {
+    let name = staged.below(stage)?;
+    StorePath::new(name.replace('!', "/")).ok()
 }
 
 /// The folder of a partition; revisions share it, since only the active one lies there.

@@ -226,10 +226,11 @@ impl Write for LocalStageFile {
 
 impl StageFile for LocalStageFile {
     fn finish(self: Box<Self>) -> Result<()> {
+        // Its present name need not last: the move that gives it the name a record knows makes that
+        // one durable.
         self.file
             .sync_all()
-            .map_err(|e| Error::io("make durable the file", self.path.display(), e))?;
-        sync_folder(&parent_of(&self.path))
+            .map_err(|e| Error::io("make durable the file", self.path.display(), e))
     }
 }
 

@@ -24,9 +24,9 @@ use crate::error::Result;
 pub use lake::Lake;
 pub use layout::{
     Layout, SUCCESS_NAME, checkpoint_dir, checkpoint_name, checkpoint_path, data_file_path,
-    is_log_record, is_published_schema, lake_json_path, log_dir, log_number, log_record_path,
-    partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir, stage_root,
-    success_path, superseded_dir, superseded_root,
+    final_path, is_log_record, is_published_schema, lake_json_path, log_dir, log_number,
+    log_record_path, partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir,
+    stage_root, staged_path, success_path, superseded_dir, superseded_root,
 };
 pub use local::LocalStore;
 pub use path::StorePath;
@@ -71,9 +71,9 @@ pub struct ListedFile {
     pub size_bytes: u64,
 }
 
-/// A file being written; it counts only after `finish` returned.
+/// A file being written; it counts only after `finish` returned and it was moved.
 pub trait StageFile: Write + Send {
-    /// Makes the bytes durable (file and folder).
+    /// Makes the bytes durable; a move makes the name durable that it gives.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 

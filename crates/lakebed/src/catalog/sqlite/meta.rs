@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use sqlx::Row;
 
+use crate::catalog::foreign::foreign_catalog;
 use crate::catalog::sqlite::SqliteCatalog;
 use crate::catalog::sqlite::apply::{bound_lake, position_of};
 use crate::catalog::sqlite::row::Columns;
@@ -27,15 +28,6 @@ const CLEARED: [&str; 9] = [
     "DELETE FROM commit_info",
     "DELETE FROM source_info",
 ];
-
-fn foreign_lake(location: &str, bound: &str, lake: &LakeId) -> Error {
-    Error::precondition("the catalog belongs to another lake")
-        .with("catalog", location)
-        .with("catalog's lake", bound)
-        .with("this lake", lake)
-        .with("invariant", "CAT-3")
-        .hint("check `lake` and `catalog` in lakebed.toml: each lake has its own catalog; nothing was changed")
-}
 
 #[async_trait]
 impl Catalog for SqliteCatalog {
@@ -64,7 +56,13 @@ impl Catalog for SqliteCatalog {
         let mut tx = self.begin(ACTION).await?;
         match bound_lake(&mut tx, &self.database).await? {
             Some(bound) if bound == lake.lake.as_str() => return Ok(()),
-            Some(bound) => return Err(foreign_lake(self.database.location(), &bound, &lake.lake)),
+            Some(bound) => {
+                return Err(foreign_catalog(
+                    self.database.location(),
+                    &bound,
+                    &lake.lake,
+                ));
+            }
             None => {}
         }
         sqlx::query(
@@ -125,7 +123,7 @@ impl Catalog for SqliteCatalog {
         let bound = bound_lake(&mut tx, &self.database).await?;
         if bound.as_deref() != Some(published.lake.as_str()) {
             let bound = bound.as_deref().unwrap_or("none");
-            return Err(foreign_lake(
+            return Err(foreign_catalog(
                 self.database.location(),
                 bound,
                 &published.lake,

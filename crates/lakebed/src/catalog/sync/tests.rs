@@ -13,7 +13,7 @@ use crate::catalog::{
 use crate::error::ErrorKind;
 use crate::name::ContentHash;
 use crate::spec::{By, Operation, PartitionState, PublishedSchema, ReadSpec, SchemaSpec};
-use crate::store::{log_record_path, schema_path, stage_dir};
+use crate::store::{log_record_path, schema_path, staged_path};
 use crate::time::Instant;
 
 /// Actions of a record, and the files that disappear after it.
@@ -201,8 +201,10 @@ async fn a_file_may_still_lie_in_its_stage_folder() {
     let catalog = f.catalog("a.db").await;
     let p = key(DAY, 1, 0);
     let (bytes, spec) = small_parquet("a", &[-5, 9]);
-    let staged =
-        stage_dir(&"attempt-1".parse().unwrap()).join(&data_file_path(&dataset(), &p, "a"));
+    let staged = staged_path(
+        &"attempt-1".parse().unwrap(),
+        &data_file_path(&dataset(), &p, "a"),
+    );
     put(&f.lake, &staged, &bytes).await;
     f.append(vec![add(p, spec)]).await;
     f.sync(&catalog).await.unwrap();

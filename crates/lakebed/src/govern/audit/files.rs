@@ -16,8 +16,8 @@ use crate::log::{
 use crate::name::{AttemptId, ContentHash, DatasetRef};
 use crate::spec::{FileFormat, PartitionKey, PartitionState, SCHEMALESS_VERSION, SuccessSpec};
 use crate::store::{
-    Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, rejects_dir, stage_dir, stage_root,
-    success_path,
+    Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, final_path, rejects_dir, stage_dir,
+    stage_root, staged_path, success_path,
 };
 use crate::time::BusinessDate;
 
@@ -395,11 +395,7 @@ async fn check_rejects(
                 continue;
             }
             let staged = match &rejects.attempt {
-                Some(attempt) => {
-                    lake.store()
-                        .find_size(&stage_dir(attempt).join(&path))
-                        .await?
-                }
+                Some(attempt) => lake.store().find_size(&staged_path(attempt, &path)).await?,
                 None => None,
             };
             // It may have come since the listing, at last from the stage.
@@ -549,8 +545,7 @@ fn strangers_of_attempt(
     let stage = stage_dir(attempt);
     let wanted = staged_paths(state, attempt, number);
     let is_wanted = |file: &ListedFile| {
-        let target = file.path.below(&stage).map(StorePath::new);
-        target.is_some_and(|t| t.is_ok_and(|t| wanted.contains(&t)))
+        final_path(&stage, &file.path).is_some_and(|last| wanted.contains(&last))
     };
     files
         .iter()
