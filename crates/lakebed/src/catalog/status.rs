@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::catalog::foreign::foreign_catalog;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log::{list_datasets, list_numbers, read_after, read_record};
 use crate::name::DatasetRef;
 use crate::spec::LogPosition;
