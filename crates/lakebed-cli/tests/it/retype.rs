@@ -77,7 +77,7 @@ fn every_command_tells_of_a_retyped_field() {
     lake.run(&["schema", "publish", "clean/shop", "2"]).ok();
     let diff = lake
         .run(&["schema", "diff", "clean/shop", "1", "2"])
-        .ok()
+        .code(1)
         .stdout;
     assert!(
         diff.contains("~ price: retyped from string (id 2) to decimal(10,2) (id 9)"),

@@ -188,7 +188,7 @@ fn what_changes_beside_the_type_is_noted() {
     let keys = "timestamp\nchange = \"retype\"\ncolumn = \"x\"\ntime_zone = \"Asia/Taipei\"";
     let new = version(2, "", &[f(9, "reads", keys)]);
     noted(
-        &[day.clone()],
+        std::slice::from_ref(&day),
         &new,
         "midnight in UTC, not in `Asia/Taipei`",
     );
