@@ -244,7 +244,7 @@ async fn a_foreign_lake_is_refused<B: Backend>() {
     let f = Fixture::<B>::new().await;
     f.catalog.bind(&lake_spec("lake-1")).await.unwrap();
     let error = f.catalog.bind(&lake_spec("lake-2")).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(error.kind(), ErrorKind::CorruptData);
     assert_eq!(
         f.catalog.find_lake().await.unwrap().unwrap().as_str(),
         "lake-1"

@@ -148,7 +148,8 @@ pub fn stage_dir(attempt: &AttemptId) -> StorePath {
 /// files: each new one would have to be made durable before the commit.
 #[must_use]
 pub fn staged_path(attempt: &AttemptId, last: &StorePath) -> StorePath {
-    stage_dir(attempt).child(&last.as_str().replace('/', "!"))
+    let name = last.as_str().replace('/', "!");
+    StorePath::from_checked(format!("{}/{name}", stage_dir(attempt)))
 }
 
 /// Where the file of an attempt's folder moves to; `None` for a path that is not below that folder.
@@ -218,6 +219,24 @@ pub fn rejects_dir(dataset: &DatasetRef, dt: BusinessDate) -> StorePath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_staged_file_knows_where_it_goes() {
+        let attempt: AttemptId = "000661820000000000000000deadbeef".parse().unwrap();
+        for last in [
+            "clean/weibo.c/dt=2026-11-30/schema_version=2/part-00000-0123456789abcdef.parquet",
+            "_lake/rejects/clean/weibo/dt=2026-11-30/rejects-0123456789abcdef.jsonl.zst",
+        ] {
+            let last = StorePath::new(last).unwrap();
+            let staged = staged_path(&attempt, &last);
+            assert_eq!(staged.parent(), stage_dir(&attempt));
+            assert_eq!(
+                final_path(&stage_dir(&attempt), &staged),
+                Some(last.clone())
+            );
+            assert_eq!(final_path(&stage_dir(&attempt), &last), None);
+        }
+    }
 
     #[test]
     fn record_names_are_parsed_strictly() {

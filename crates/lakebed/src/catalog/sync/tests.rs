@@ -367,7 +367,7 @@ async fn another_lake_is_refused() {
         status(&f.lake, &catalog).await.unwrap_err(),
         rebuild(&f.lake, &catalog, true).await.unwrap_err(),
     ] {
-        assert_eq!(error.kind(), ErrorKind::PreconditionFailed, "{error}");
+        assert_eq!(error.kind(), ErrorKind::CorruptData, "{error}");
     }
     assert_eq!(catalog.dump().await.unwrap(), dump);
 }
