@@ -86,8 +86,10 @@ def expect(holds: bool, what: str, terminal: Terminal) -> None:
 
 
 def type_in(terminal: Terminal, text: str) -> None:
-    terminal.send(text + "\r")
-    terminal.read(0.05)
+    terminal.send(text)
+    # Else the prompt before it would be taken for the next one.
+    terminal.wait("the typed text", lambda: not at_prompt(terminal))
+    terminal.send("\r")
     terminal.wait("the next prompt", lambda: at_prompt(terminal))
 
 
