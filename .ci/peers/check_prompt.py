@@ -86,8 +86,10 @@ def expect(holds: bool, what: str, terminal: Terminal) -> None:
 
 
 def type_in(terminal: Terminal, text: str) -> None:
-    terminal.send(text + "\r")
-    terminal.read(0.05)
+    terminal.send(text)
+    # Else the prompt before it would be taken for the next one.
+    terminal.wait("the typed text", lambda: not at_prompt(terminal))
+    terminal.send("\r")
     terminal.wait("the next prompt", lambda: at_prompt(terminal))
 
 
@@ -273,7 +275,15 @@ def rows_elsewhere(project: Project) -> None:
     expect(out.read_bytes() == b"one\r\n1\r\n", f"the file holds {out.read_bytes()!r}", terminal)
 
 
-CHECKS = [statements, commands, completion, wide_characters, interrupts, commits_meanwhile, history, rows_elsewhere]
+def reader_that_goes(project: Project) -> None:
+    """Rows into a pipe whose reader goes away: the prompt ends as if it had been told to."""
+    terminal = project.prompt(shell=f"{project.binary} sql --format csv | true")
+    time.sleep(0.3)
+    terminal.send("SELECT 1 AS one;\r")
+    expect(terminal.ended() == 0, "the pipe did not end with 0", terminal)
+
+
+CHECKS = [statements, commands, completion, wide_characters, interrupts, commits_meanwhile, history, rows_elsewhere, reader_that_goes]
 
 
 def main() -> int:

@@ -28,6 +28,9 @@ pub(crate) struct PromptOptions {
 /// Whether the prompt goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
+    /// With the next statement of the input, where there is one.
+    Statement,
+    /// With the next input.
     Input,
     End,
 }
@@ -117,8 +120,9 @@ impl Session<'_> {
         let script = split_script(input);
         let rest = (script.rest_is != Rest::Nothing).then_some(script.rest);
         for statement in script.statements.into_iter().chain(rest) {
-            if !self.statement(statement).await {
-                break;
+            match self.statement(statement).await {
+                Next::Statement => {}
+                next @ (Next::Input | Next::End) => return Ok(next),
             }
         }
         Ok(Next::Input)
@@ -139,7 +143,7 @@ impl Session<'_> {
                 Err(error) => self.tell(&error),
             },
             PromptCommand::Schema(table) => {
-                self.statement(&format!("DESCRIBE {table}")).await;
+                return Ok(self.statement(&format!("DESCRIBE {table}")).await);
             }
         }
         Ok(Next::Input)
@@ -150,22 +154,23 @@ impl Session<'_> {
         self.engine.list_tables().await
     }
 
-    /// Answers one statement; `false` where the next ones of the input should not run.
-    async fn statement(&self, text: &str) -> bool {
+    /// Answers one statement; after an error or a stop the next ones of its input do not run.
+    async fn statement(&self, text: &str) -> Next {
         let ran = run_statement(&self.engine, text, self.options.format, &self.interrupts).await;
         match ran {
             Ok(Answer::Done(written)) => {
                 self.close(&written);
-                true
+                Next::Statement
             }
             Ok(Answer::Stopped) => {
                 // The terminal has just written `^C`.
                 self.printer.stderr("\nthe query was stopped\n");
-                false
+                Next::Input
             }
+            Ok(Answer::Gone) => Next::End,
             Err(error) => {
                 self.tell(&error);
-                false
+                Next::Input
             }
         }
     }

@@ -37,6 +37,8 @@ pub(super) enum Answer {
     Done(Box<Written>),
     /// Ctrl-C.
     Stopped,
+    /// Who read the rows has gone.
+    Gone,
 }
 
 /// Rows that are written.
@@ -56,12 +58,16 @@ pub(super) async fn run_statement(
     interrupts: &Interrupts,
 ) -> Result<Answer> {
     let interrupted = interrupts.0.notified();
-    let stopped = Arc::new(AtomicBool::new(false));
-    let out = TerminalRows(Arc::clone(&stopped));
+    let (stopped, gone) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let out = Rows {
+        stopped: Arc::clone(&stopped),
+        gone: Arc::clone(&gone),
+    };
     // A task of its own: what does not wait for anything cannot keep Ctrl-C from being heard.
     let mut task = tokio::spawn(answer(Arc::clone(engine), text.to_owned(), format, out));
     tokio::select! {
         done = &mut task => match done {
+            Ok(Err(_)) if gone.load(Ordering::SeqCst) => Ok(Answer::Gone),
             Ok(written) => written.map(|w| Answer::Done(Box::new(w))),
             Err(e) => Err(Error::internal("a fault of this program; its text stands above").caused_by(e)),
         },
@@ -79,7 +85,7 @@ async fn answer(
     engine: Arc<QueryEngine>,
     text: String,
     format: SqlFormat,
-    mut out: TerminalRows,
+    mut out: Rows,
 ) -> Result<Written> {
     let result = engine.sql(&text).await?;
     let (warnings, stats, meter) = (
@@ -96,29 +102,43 @@ async fn answer(
     })
 }
 
-/// Stdout until the statement is stopped.
-struct TerminalRows(Arc<AtomicBool>);
+/// Stdout until the statement is stopped, or nobody reads it any more.
+struct Rows {
+    stopped: Arc<AtomicBool>,
+    gone: Arc<AtomicBool>,
+}
 
-impl TerminalRows {
+impl Rows {
     fn check(&self) -> io::Result<()> {
-        match self.0.load(Ordering::SeqCst) {
+        match self.stopped.load(Ordering::SeqCst) {
             true => Err(io::Error::other("the query was stopped")),
             false => Ok(()),
         }
     }
+
+    fn look<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        if done
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        {
+            self.gone.store(true, Ordering::SeqCst);
+        }
+        done
+    }
 }
 
-impl Write for TerminalRows {
+impl Write for Rows {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
         // In pieces, so that a stop is seen between them.
         let piece = &bytes[..bytes.len().min(4096)];
-        let mut stdout = io::stdout().lock();
-        stdout.write(piece)
+        let written = io::stdout().lock().write(piece);
+        self.look(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.check()?;
-        io::stdout().lock().flush()
+        let flushed = io::stdout().lock().flush();
+        self.look(flushed)
     }
 }

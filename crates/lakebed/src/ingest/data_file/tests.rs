@@ -71,12 +71,12 @@ async fn records_are_kept_as_they_are_written() {
 
 #[tokio::test]
 async fn threads_do_not_change_a_byte_of_lines() {
-    let lines = |from: u64, to: u64| -> String {
+    let lines = |from: usize, to: usize| -> String {
         (from..to)
             .map(|k| {
                 format!(
                     "{{\"k\": {k}, \"body\": \"第 {k} 樓 {}\"}}\n",
-                    "x".repeat(k as usize % 91)
+                    "x".repeat(k % 91)
                 )
             })
             .collect()
