@@ -138,7 +138,7 @@ impl<'p> Row<'p> {
                 first = false;
                 let raw = scanner.value()?;
                 let name = row.stored_name(key);
-                if let Err(e) = map.keys.push(name.as_bytes()) {
+                if let Err(e) = map.keys.push(&name) {
                     row.too_large(e);
                     return Ok(true);
                 }
