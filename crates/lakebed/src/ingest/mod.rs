@@ -14,6 +14,7 @@ pub mod chunk;
 pub mod convert;
 mod correct;
 pub mod decode;
+mod encodings;
 pub mod infer;
 mod inputs;
 pub mod json;
