@@ -15,6 +15,7 @@ pub mod convert;
 mod correct;
 mod data_file;
 pub mod decode;
+mod encodings;
 pub mod infer;
 mod inputs;
 pub mod json;

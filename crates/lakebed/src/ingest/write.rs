@@ -10,16 +10,14 @@
 //! ING-7: no footer or page index holds a value of a personal field, of what is inside it, or of
 //! `_extra` beside it.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion,
@@ -28,6 +26,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use crate::error::{Error, Result};
+use crate::ingest::encodings::{LEVEL, LeafChoice, choose_leaves};
 use crate::name::ContentHash;
 use crate::spec::{FieldSpec, FieldType};
 use crate::store::{StageFile, Store, StorePath};
@@ -41,8 +40,6 @@ const CREATED_BY: &str = concat!(
 /// Data pages are small, so that a point lookup reads little.
 const PAGE_BYTES: usize = 128 * 1024;
 const PAGE_ROWS: usize = 8192;
-/// Rows looked at when encodings are chosen.
-const SAMPLE_ROWS: usize = 4096;
 
 /// A row group ready to be appended.
 pub(super) struct EncodedGroup {
@@ -306,36 +303,33 @@ fn choose_properties(
     fields: &[FieldSpec],
     sample: &[RecordBatch],
 ) -> WriterProperties {
-    let level = ZstdLevel::try_new(3).unwrap_or_default();
     let mut builder = WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(zstd(LEVEL))
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_truncate_length(Some(64))
         .set_max_row_group_row_count(Some(usize::MAX));
-    let mut samples = Vec::new();
-    for (i, field) in schema.fields().iter().enumerate() {
-        let arrays: Vec<ArrayRef> = sample.iter().map(|b| Arc::clone(b.column(i))).collect();
-        sample_leaves(field.data_type(), &arrays, &mut samples);
-    }
+    let choices = choose_leaves(schema, sample);
     let personal = personal_leaves(fields);
-    for ((column, choice), personal) in descriptor.columns().iter().zip(samples).zip(personal) {
+    for ((column, choice), personal) in descriptor.columns().iter().zip(choices).zip(personal) {
         let path = ColumnPath::new(column.path().parts().to_vec());
         if personal {
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
-        match choice {
-            LeafChoice::Dictionary => {}
-            LeafChoice::Encoded(encoding) => {
-                builder = builder
-                    .set_column_dictionary_enabled(path.clone(), false)
-                    .set_column_encoding(path, encoding);
-            }
+        if let LeafChoice::Encoded { encoding, level } = choice {
+            builder = builder
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path.clone(), encoding)
+                .set_column_compression(path, zstd(level));
         }
     }
     builder.build()
+}
+
+fn zstd(level: i32) -> Compression {
+    Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default())
 }
 
 /// Whether each leaf column may hold personal values, in the order Parquet counts leaves.
@@ -376,109 +370,6 @@ fn push_personal(field: &FieldSpec, of: &FieldType, personal: bool, into: &mut V
     }
 }
 
-/// How a leaf column is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LeafChoice {
-    /// Few distinct values, or nothing known: a dictionary, with the writer's own way back.
-    Dictionary,
-    /// Many distinct values: no dictionary, this encoding.
-    Encoded(Encoding),
-}
-
-/// One choice a leaf, in the order Parquet counts leaves.
-fn sample_leaves(data_type: &DataType, arrays: &[ArrayRef], into: &mut Vec<LeafChoice>) {
-    match data_type {
-        DataType::Struct(fields) => {
-            for (i, field) in fields.iter().enumerate() {
-                let children: Vec<ArrayRef> = arrays
-                    .iter()
-                    .map(|a| Arc::clone(a.as_struct().column(i)))
-                    .collect();
-                sample_leaves(field.data_type(), &children, into);
-            }
-        }
-        DataType::List(field) => {
-            let children: Vec<ArrayRef> = arrays
-                .iter()
-                .map(|a| Arc::clone(a.as_list::<i32>().values()))
-                .collect();
-            sample_leaves(field.data_type(), &children, into);
-        }
-        DataType::Map(entries, _) => {
-            let children: Vec<ArrayRef> = arrays
-                .iter()
-                .map(|a| Arc::new(a.as_map().entries().clone()) as ArrayRef)
-                .collect();
-            sample_leaves(entries.data_type(), &children, into);
-        }
-        leaf => into.push(choose_leaf(leaf, arrays)),
-    }
-}
-
-fn choose_leaf(data_type: &DataType, arrays: &[ArrayRef]) -> LeafChoice {
-    use arrow_array::types::{Int64Type, TimestampMicrosecondType};
-    let distinct_share = |distinct: usize, seen: usize| seen >= 256 && distinct * 2 > seen;
-    match data_type {
-        DataType::Utf8 => {
-            let mut distinct = BTreeSet::new();
-            let (mut seen, mut shared, mut total) = (0, 0, 0);
-            let mut previous = "";
-            for text in arrays
-                .iter()
-                .flat_map(|a| a.as_string::<i32>().iter())
-                .flatten()
-                .take(SAMPLE_ROWS)
-            {
-                distinct.insert(text);
-                shared += text
-                    .bytes()
-                    .zip(previous.bytes())
-                    .take_while(|(a, b)| a == b)
-                    .count();
-                total += text.len();
-                previous = text;
-                seen += 1;
-            }
-            match (distinct_share(distinct.len(), seen), shared * 3 > total) {
-                (false, _) => LeafChoice::Dictionary,
-                // Shared beginnings, as URLs have them.
-                (true, true) => LeafChoice::Encoded(Encoding::DELTA_BYTE_ARRAY),
-                (true, false) => LeafChoice::Encoded(Encoding::PLAIN),
-            }
-        }
-        DataType::Int64 | DataType::Timestamp(_, _) => {
-            let mut distinct = BTreeSet::new();
-            let mut seen = 0;
-            for array in arrays {
-                let values: Vec<i64> = if *data_type == DataType::Int64 {
-                    array
-                        .as_primitive::<Int64Type>()
-                        .iter()
-                        .flatten()
-                        .take(SAMPLE_ROWS)
-                        .collect()
-                } else {
-                    array
-                        .as_primitive::<TimestampMicrosecondType>()
-                        .iter()
-                        .flatten()
-                        .take(SAMPLE_ROWS)
-                        .collect()
-                };
-                seen += values.len();
-                distinct.extend(values);
-            }
-            if distinct_share(distinct.len(), seen) {
-                LeafChoice::Encoded(Encoding::DELTA_BINARY_PACKED)
-            } else {
-                LeafChoice::Dictionary
-            }
-        }
-        DataType::Float64 => LeafChoice::Dictionary,
-        _ => LeafChoice::Dictionary,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -488,6 +379,7 @@ mod tests {
     use crate::spec::{ReadSpec, SchemaSpec, arrow_schema};
     use crate::store::LocalStore;
     use arrow_array::{Int64Array, StringArray};
+    use parquet::basic::Encoding;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     fn batch(schema: &SchemaRef, n: i64) -> RecordBatch {

@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -210,14 +211,51 @@ fn absent<T>(action: &str, path: &Path, result: io::Result<T>) -> Result<Option<
     }
 }
 
+/// Bytes of a staged file after which they are made durable while the rest is still to come.
+const SYNC_BYTES: usize = 16 << 20;
+
+/// A file that is made durable in the background as it grows, so that little is left for its end.
 struct LocalStageFile {
     file: File,
     path: PathBuf,
+    /// Bytes written since the last background call began.
+    unsynced: usize,
+    /// The background call: it and the last one share the file's description, so that an error is told
+    /// to one of them alone and must not be lost.
+    syncing: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl LocalStageFile {
+    /// Begins to make durable what was written, unless the last such call still runs.
+    fn sync_ahead(&mut self) -> io::Result<()> {
+        if self.syncing.as_ref().is_some_and(|s| !s.is_finished()) {
+            return Ok(());
+        }
+        self.end_sync()?;
+        self.unsynced = 0;
+        let file = self.file.try_clone()?;
+        let sync = std::thread::Builder::new().spawn(move || file.sync_data())?;
+        self.syncing = Some(sync);
+        Ok(())
+    }
+
+    fn end_sync(&mut self) -> io::Result<()> {
+        let Some(syncing) = self.syncing.take() else {
+            return Ok(());
+        };
+        let died = |_| Err(io::Error::other("the thread that makes it durable died"));
+        syncing.join().unwrap_or_else(died)
+    }
 }
 
 impl Write for LocalStageFile {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.file.write(buf)
+        let n = self.file.write(buf)?;
+        self.unsynced += n;
+        if self.unsynced >= SYNC_BYTES {
+            self.sync_ahead()?;
+        }
+        Ok(n)
     }
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
@@ -225,12 +263,11 @@ impl Write for LocalStageFile {
 }
 
 impl StageFile for LocalStageFile {
-    fn finish(self: Box<Self>) -> Result<()> {
+    fn finish(mut self: Box<Self>) -> Result<()> {
         // Its present name need not last: the move that gives it the name a record knows makes that
         // one durable.
-        self.file
-            .sync_all()
-            .map_err(|e| Error::io("make durable the file", self.path.display(), e))
+        let synced = self.end_sync().and_then(|()| self.file.sync_all());
+        synced.map_err(|e| Error::io("make durable the file", self.path.display(), e))
     }
 }
 
@@ -366,6 +403,11 @@ impl Store for LocalStore {
             .create_new(true)
             .open(&target)
             .map_err(|e| Error::io("create the file", target.display(), e))?;
-        Ok(Box::new(LocalStageFile { file, path: target }))
+        Ok(Box::new(LocalStageFile {
+            file,
+            path: target,
+            unsynced: 0,
+            syncing: None,
+        }))
     }
 }

@@ -48,6 +48,7 @@ stamp!(
     ranges_end_with_the_object,
     a_move_is_idempotent,
     staged_bytes_are_what_was_written,
+    a_large_stage_file_is_what_was_written,
     a_stage_file_is_new,
     listings_are_sorted_and_escaped,
     names_are_those_directly_in_a_folder,
@@ -340,6 +341,20 @@ async fn staged_bytes_are_what_was_written<B: Backend>() {
     file.write_all(&[3]).unwrap();
     file.finish().unwrap();
     assert_eq!(store.get(&name).await.unwrap()[..], [1, 2, 3]);
+}
+
+async fn a_large_stage_file_is_what_was_written<B: Backend>() {
+    let store = B::new().open();
+    let name = path("_lake/stage/a/clean/large.parquet");
+    let mut file = store.create_stage_file(&name).unwrap();
+    let mut wanted = Vec::new();
+    for n in 0..40_u8 {
+        let piece = vec![n; 1 << 20];
+        file.write_all(&piece).unwrap();
+        wanted.extend(piece);
+    }
+    file.finish().unwrap();
+    assert!(store.get(&name).await.unwrap()[..] == wanted[..]);
 }
 
 async fn a_stage_file_is_new<B: Backend>() {

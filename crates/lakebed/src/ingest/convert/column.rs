@@ -6,25 +6,29 @@
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
-use arrow_array::builder::StringBuilder;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float64Type, Int64Type,
     TimestampMicrosecondType,
 };
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, ListArray, MapArray, PrimitiveArray, StringArray,
-    StructArray,
+    ArrayRef, BinaryArray, BooleanArray, ListArray, MapArray, PrimitiveArray, StructArray,
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType};
 
 use crate::error::{Error, Result};
 use crate::ingest::convert::cast::text_scalar;
+use crate::ingest::convert::texts::Texts;
 use crate::registry::Scalar;
 
 /// A column, or a part of it, would pass 2 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLarge;
+
+/// Room for the next chunk of an input where the last one had `n` of something: chunks differ a little.
+pub(super) fn with_slack(n: usize) -> usize {
+    n + n / 16
+}
 
 /// Fixed-width values.
 #[derive(Debug)]
@@ -59,7 +63,7 @@ impl<T: ArrowNativeType> Values<T> {
     }
 
     fn finish<A: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<A> {
-        let next = Vec::with_capacity(self.values.len());
+        let next = Vec::with_capacity(with_slack(self.values.len()));
         let values = std::mem::replace(&mut self.values, next);
         PrimitiveArray::new(values.into(), self.nulls.finish())
     }
@@ -80,9 +84,9 @@ impl Bools {
     }
 }
 
-/// Texts or bytes.
+/// Bytes.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct Blobs {
     /// Ends of the values, a zero first.
     offsets: Vec<i32>,
     /// Bytes of all values; a value may be appended here and then ended.
@@ -90,22 +94,13 @@ pub(crate) struct Texts {
     nulls: NullBufferBuilder,
 }
 
-impl Texts {
-    pub(crate) fn new() -> Self {
+impl Blobs {
+    fn new() -> Self {
         Self {
             offsets: vec![0],
             data: Vec::new(),
             nulls: NullBufferBuilder::new(0),
         }
-    }
-
-    /// Where the value that is being appended begins.
-    #[inline]
-    pub(crate) fn begin(&self) -> usize {
-        self.offsets
-            .last()
-            .and_then(|o| usize::try_from(*o).ok())
-            .unwrap_or(0)
     }
 
     #[inline]
@@ -128,57 +123,33 @@ impl Texts {
 
     /// Forgets the value that was being appended.
     pub(crate) fn undo(&mut self) {
-        self.data.truncate(self.begin());
+        self.data
+            .truncate(rows_below(&self.offsets, self.offsets.len() - 1));
     }
 
-    #[inline]
-    pub(crate) fn push_null(&mut self) {
+    fn push_null(&mut self) {
         let end = self.offsets.last().copied().unwrap_or(0);
         self.offsets.push(end);
         self.nulls.append_null();
     }
 
-    pub(crate) fn truncate(&mut self, rows: usize) {
+    fn truncate(&mut self, rows: usize) {
         self.offsets.truncate(rows + 1);
         self.undo();
         self.nulls.truncate(rows);
     }
 
-    fn parts(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<arrow_buffer::NullBuffer>) {
-        let mut next = Vec::with_capacity(self.offsets.len());
+    fn finish(&mut self) -> Result<BinaryArray, ArrowError> {
+        let mut next = Vec::with_capacity(with_slack(self.offsets.len()));
         next.push(0);
         let offsets = std::mem::replace(&mut self.offsets, next);
         let data = std::mem::take(&mut self.data);
-        self.data.reserve(data.len());
-        (
+        self.data.reserve(with_slack(data.len()));
+        BinaryArray::try_new(
             OffsetBuffer::new(offsets.into()),
             Buffer::from_vec(data),
             self.nulls.finish(),
         )
-    }
-
-    /// The finished texts.
-    ///
-    /// `StringArray::try_new` would check UTF-8 with the slow check of the standard library; one fast
-    /// check of all bytes, then copies by slices of a `str`, cost a fraction and keep our buffers.
-    pub(crate) fn finish_text(&mut self) -> Result<StringArray, ArrowError> {
-        let wrong = || ArrowError::InvalidArgumentError("a text column holds no text".into());
-        let text = simdutf8::basic::from_utf8(&self.data).map_err(|_| wrong())?;
-        let nulls = self.nulls.finish();
-        let mut array = StringBuilder::with_capacity(self.offsets.len(), text.len());
-        let mut from = 0;
-        for (row, end) in self.offsets.iter().skip(1).enumerate() {
-            let to = usize::try_from(*end).map_err(|_| wrong())?;
-            if nulls.as_ref().is_some_and(|n| n.is_null(row)) {
-                array.append_null();
-            } else {
-                array.append_value(text.get(from..to).ok_or_else(wrong)?);
-            }
-            from = to;
-        }
-        self.offsets.truncate(1);
-        self.data.clear();
-        Ok(array.finish())
     }
 }
 
@@ -244,7 +215,7 @@ impl Maps {
         };
         let value = fields.get(1).ok_or_else(|| foreign(data_type))?;
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-        let keys: ArrayRef = Arc::new(self.keys.finish_text()?);
+        let keys: ArrayRef = Arc::new(self.keys.finish());
         let values = self.values.finish_array(value.data_type())?;
         Ok(Arc::new(MapArray::try_new(
             entries.clone(),
@@ -296,7 +267,7 @@ pub(crate) enum Column {
     Date(Values<i32>),
     Timestamp(Values<i64>),
     Text(Texts),
-    Bytes(Texts),
+    Bytes(Blobs),
     List(Box<Lists>),
     Map(Box<Maps>),
     Struct(Box<Structs>),
@@ -324,7 +295,7 @@ impl Column {
             DataType::Date32 => Self::Date(Values::new()),
             DataType::Timestamp(_, _) => Self::Timestamp(Values::new()),
             DataType::Utf8 => Self::Text(Texts::new()),
-            DataType::Binary => Self::Bytes(Texts::new()),
+            DataType::Binary => Self::Bytes(Blobs::new()),
             DataType::List(element) => Self::List(Box::new(Lists {
                 offsets: vec![0],
                 nulls: NullBufferBuilder::new(0),
@@ -361,7 +332,8 @@ impl Column {
             Self::Bool(c) => c.values.len(),
             Self::Decimal(c) => c.values.len(),
             Self::Date(c) => c.values.len(),
-            Self::Text(c) | Self::Bytes(c) => c.offsets.len() - 1,
+            Self::Text(c) => c.len(),
+            Self::Bytes(c) => c.offsets.len() - 1,
             Self::List(c) => c.offsets.len() - 1,
             Self::Map(c) => c.offsets.len() - 1,
             Self::Struct(c) => c.nulls.len(),
@@ -377,9 +349,10 @@ impl Column {
             | Self::Decimal(_)
             | Self::Date(_)
             | Self::Timestamp(_) => 0,
-            Self::Text(c) | Self::Bytes(c) => c.data.len(),
+            Self::Text(c) => c.bytes(),
+            Self::Bytes(c) => c.data.len(),
             Self::List(c) => c.elements.largest_text().max(c.elements.len()),
-            Self::Map(c) => c.values.largest_text().max(c.keys.data.len()),
+            Self::Map(c) => c.values.largest_text().max(c.keys.bytes()),
             Self::Struct(c) => c.children.iter().map(Self::largest_text).max().unwrap_or(0),
         }
     }
@@ -396,7 +369,8 @@ impl Column {
             }
             Self::Decimal(c) => c.push_null(),
             Self::Date(c) => c.push_null(),
-            Self::Text(c) | Self::Bytes(c) => c.push_null(),
+            Self::Text(c) => c.push_null(),
+            Self::Bytes(c) => c.push_null(),
             Self::List(c) => {
                 c.offsets.push(c.offsets.last().copied().unwrap_or(0));
                 c.nulls.append_null();
@@ -456,7 +430,8 @@ impl Column {
             }
             Self::Decimal(c) => c.truncate(rows),
             Self::Date(c) => c.truncate(rows),
-            Self::Text(c) | Self::Bytes(c) => c.truncate(rows),
+            Self::Text(c) => c.truncate(rows),
+            Self::Bytes(c) => c.truncate(rows),
             Self::List(c) => {
                 c.offsets.truncate(rows + 1);
                 c.elements.truncate(rows_below(&c.offsets, rows));
@@ -502,11 +477,8 @@ impl Column {
                     _ => return Err(foreign(data_type)),
                 }
             }
-            Self::Text(c) => Arc::new(c.finish_text()?),
-            Self::Bytes(c) => {
-                let (offsets, data, nulls) = c.parts();
-                Arc::new(BinaryArray::try_new(offsets, data, nulls)?)
-            }
+            Self::Text(c) => Arc::new(c.finish()),
+            Self::Bytes(c) => Arc::new(c.finish()?),
             Self::List(c) => c.finish(data_type)?,
             Self::Map(c) => c.finish(data_type)?,
             Self::Struct(c) => c.finish(data_type)?,

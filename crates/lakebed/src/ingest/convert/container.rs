@@ -1,8 +1,8 @@
 //! JSON arrays and objects into lists, maps and structs, element by element.
 
-use crate::ingest::convert::column::{Column, Maps};
+use crate::ingest::convert::column::{Column, Lists, Maps, Structs};
 use crate::ingest::convert::fault::{FaultCode, Step};
-use crate::ingest::convert::plan::{Kind, ValuePlan};
+use crate::ingest::convert::plan::{Kind, Level, ValuePlan};
 use crate::ingest::convert::presence::Presence;
 use crate::ingest::convert::refusal::Refusal;
 use crate::ingest::convert::row::{Got, Row};
@@ -10,19 +10,99 @@ use crate::ingest::json::{Scanner, SyntaxError, find_duplicate};
 use crate::ingest::raw::Raw;
 
 impl<'p> Row<'p> {
+    /// Converts the JSON value under the cursor. Lists and structs are read where they stand; every
+    /// other value is checked whole first.
+    #[inline(always)]
+    pub(crate) fn json_value(
+        &mut self,
+        plan: &'p ValuePlan,
+        scanner: &mut Scanner<'_>,
+        column: &mut Column,
+    ) -> Result<Got, SyntaxError> {
+        if plan.is_nested {
+            return self.json_nested(plan, scanner, column);
+        }
+        let mut raw = Raw::Null;
+        scanner.value_into(&mut raw)?;
+        Ok(self.value(plan, &raw, column))
+    }
+
+    fn json_nested(
+        &mut self,
+        plan: &'p ValuePlan,
+        scanner: &mut Scanner<'_>,
+        column: &mut Column,
+    ) -> Result<Got, SyntaxError> {
+        match (&plan.kind, &mut *column, scanner.skip_space()) {
+            (Kind::Struct(level), Column::Struct(c), Some(b'{')) => {
+                self.json_struct(level, scanner, c)
+            }
+            (Kind::List(element), Column::List(c), Some(b'[')) => {
+                self.json_list(element, scanner, c)
+            }
+            _ => {
+                let raw = scanner.value()?;
+                Ok(self.value(plan, &raw, column))
+            }
+        }
+    }
+
+    fn json_struct(
+        &mut self,
+        level: &'p Level,
+        scanner: &mut Scanner<'_>,
+        column: &mut Structs,
+    ) -> Result<Got, SyntaxError> {
+        let before = self.faults.len();
+        let any = self.json_level(scanner, level, &mut column.children, false)?;
+        if self.faults.len() > before {
+            return Ok(Got::Invalid);
+        }
+        column.end();
+        Ok(Got::Value(container(any)))
+    }
+
+    fn json_list(
+        &mut self,
+        element: &'p ValuePlan,
+        scanner: &mut Scanner<'_>,
+        column: &mut Lists,
+    ) -> Result<Got, SyntaxError> {
+        let before = self.faults.len();
+        self.path.push(Step::Index(0));
+        let mut index = 0;
+        scanner.open_array()?;
+        while scanner.next_element(index == 0)? {
+            if let Some(step) = self.path.last_mut() {
+                *step = Step::Index(index);
+            }
+            self.json_value(element, scanner, &mut column.elements)?;
+            index += 1;
+        }
+        self.path.pop();
+        if self.faults.len() > before {
+            return Ok(Got::Invalid);
+        }
+        Ok(match column.end() {
+            Ok(()) => Got::Value(container(index > 0)),
+            Err(e) => self.too_large(e),
+        })
+    }
+
+    /// What reading a text that was checked before came to; `depth` = of the path where it begins.
+    fn checked(&mut self, read: Result<Got, SyntaxError>, depth: usize) -> Got {
+        read.unwrap_or_else(|e| {
+            self.path.truncate(depth);
+            self.invalid(&Refusal::new(FaultCode::Syntax, "", e.what))
+        })
+    }
+
     pub(crate) fn object(&mut self, plan: &'p ValuePlan, text: &str, column: &mut Column) -> Got {
         match (&plan.kind, column) {
             (Kind::Struct(level), Column::Struct(c)) => {
-                let mut scanner = Scanner::new(text);
-                let before = self.faults.len();
-                match self.json_level(&mut scanner, level, &mut c.children, false) {
-                    Err(e) => self.invalid(&Refusal::new(FaultCode::Syntax, "", e.what)),
-                    Ok(_) if self.faults.len() > before => Got::Invalid,
-                    Ok(any) => {
-                        c.end();
-                        Got::Value(container(any))
-                    }
-                }
+                let depth = self.path.len();
+                let read = self.json_struct(level, &mut Scanner::new(text), c);
+                self.checked(read, depth)
             }
             (Kind::Map(value), Column::Map(c)) => {
                 let before = self.faults.len();
@@ -58,7 +138,7 @@ impl<'p> Row<'p> {
                 first = false;
                 let raw = scanner.value()?;
                 let name = row.stored_name(key);
-                if let Err(e) = map.keys.push(name.as_bytes()) {
+                if let Err(e) = map.keys.push(&name) {
                     row.too_large(e);
                     return Ok(true);
                 }
@@ -83,35 +163,9 @@ impl<'p> Row<'p> {
     pub(crate) fn array(&mut self, plan: &'p ValuePlan, text: &str, column: &mut Column) -> Got {
         match (&plan.kind, column) {
             (Kind::List(element), Column::List(c)) => {
-                let mut scanner = Scanner::new(text);
-                let before = self.faults.len();
                 let depth = self.path.len();
-                self.path.push(Step::Index(0));
-                let mut index = 0;
-                let mut walk = |row: &mut Self| {
-                    scanner.open_array()?;
-                    while scanner.next_element(index == 0)? {
-                        let raw = scanner.value()?;
-                        if let Some(step) = row.path.last_mut() {
-                            *step = Step::Index(index);
-                        }
-                        row.value(element, &raw, &mut c.elements);
-                        index += 1;
-                    }
-                    Ok(())
-                };
-                let walked: Result<(), SyntaxError> = walk(self);
-                self.path.truncate(depth);
-                if let Err(e) = walked {
-                    return self.invalid(&Refusal::new(FaultCode::Syntax, "", e.what));
-                }
-                if self.faults.len() > before {
-                    return Got::Invalid;
-                }
-                match c.end() {
-                    Ok(()) => Got::Value(container(index > 0)),
-                    Err(e) => self.too_large(e),
-                }
+                let read = self.json_list(element, &mut Scanner::new(text), c);
+                self.checked(read, depth)
             }
             (Kind::Json, Column::Text(texts)) => self.json(&Raw::Array(text), texts),
             _ => self.wrong_type(plan, "", "an array"),

@@ -2,9 +2,10 @@
 //! looked-up zone ranges, buffers.
 
 use crate::error::Result;
-use crate::ingest::convert::column::{Column, Texts};
+use crate::ingest::convert::column::Column;
 use crate::ingest::convert::plan::Plan;
 use crate::ingest::convert::presence::Presence;
+use crate::ingest::convert::texts::Texts;
 use crate::ingest::convert::zone::ZoneCache;
 
 /// The state of one worker for one plan.

@@ -9,7 +9,7 @@
 //! | `value`, `container`, `native` | one value into one column by the rule of its type |
 //! | `refusal`, `trouble` | faults of the record with their places; unknown fields; reasons in words |
 //! | `number`, `money`, `moment`, `pattern`, `zone`, `token` | the grammars of values |
-//! | `column` | columns that can be cut back to an earlier row |
+//! | `column`, `texts` | columns that can be cut back to an earlier row |
 //! | `memory` | what a worker keeps from chunk to chunk |
 //! | `typed` | values of Arrow arrays |
 //! | `presence`, `fault`, `drift`, `evidence` | what is counted and reported |
@@ -33,6 +33,7 @@ mod plan;
 mod presence;
 mod refusal;
 mod row;
+mod texts;
 mod token;
 mod trouble;
 mod typed;

@@ -139,7 +139,7 @@ impl<'p> Row<'p> {
             (Kind::Decimal(d), Column::Decimal(c)) => {
                 scaled_from_float(x, d.precision, d.scale).map(|n| c.push(n))
             }
-            (Kind::Text { lenient: true }, Column::Text(c)) => match c.push(text.as_bytes()) {
+            (Kind::Text { lenient: true }, Column::Text(c)) => match c.push(&text) {
                 Ok(()) => Ok(()),
                 Err(e) => return self.too_large(e),
             },
@@ -242,7 +242,7 @@ impl<'p> Row<'p> {
         let mut names = Vec::with_capacity(range.len());
         for at in range {
             let name = typed::key_text(keys, at);
-            map.keys.push(name.as_bytes())?;
+            map.keys.push(&name)?;
             self.path.push(Step::Key(name.clone()));
             let raw = typed::raw(values, at, &mut buffer);
             self.value(value, &raw, &mut map.values);

@@ -22,6 +22,7 @@ use crate::ingest::convert::moment::EpochUnit;
 use crate::ingest::convert::money::MoneyPlan;
 use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::token::Tokens;
+use crate::ingest::json::is_same;
 use crate::registry::Cast;
 use crate::spec::{
     Ambiguous, CastSpec, ChangeKind, FieldSpec, FieldType, ReadSpec, SCHEMALESS_VERSION,
@@ -91,29 +92,26 @@ pub(crate) struct Slot {
     /// Number over all objects.
     pub(crate) id: usize,
     pub(crate) name: String,
+    /// The name as JSON has it, between its quotes; empty where it could only be written with escapes.
+    pub(crate) quoted: String,
     /// Fields of the level, by position, that read the member itself.
     pub(crate) targets: Vec<usize>,
+    /// The field of the level, by position, where it is the only one that reads anything of the member.
+    pub(crate) only: Option<usize>,
     /// Where they are a `dual` group: which of them, by position, tells the faults.
     pub(crate) lead: Option<usize>,
     /// What pointers read inside it.
     pub(crate) below: Option<Box<ObjectPlan>>,
 }
 
-/// Whether two names are equal; names are short, so this is quicker than a call of `memcmp`.
-#[inline(always)]
-fn is_same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return false;
+/// A name between quotes, or nothing where JSON would have to escape it.
+fn quoted(name: &str) -> String {
+    let is_plain = |b: u8| b >= 0x20 && b != b'"' && b != b'\\';
+    if name.bytes().all(is_plain) {
+        format!("\"{name}\"")
+    } else {
+        String::new()
     }
-    if let (Some(x), Some(y)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
-        // The last eight may overlap the first.
-        return x == y && a.last_chunk::<8>() == b.last_chunk::<8>() && (a.len() <= 16 || a == b);
-    }
-    if let (Some(x), Some(y)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
-        return x == y && a.last_chunk::<4>() == b.last_chunk::<4>();
-    }
-    a.iter().zip(b).all(|(x, y)| x == y)
 }
 
 impl ObjectPlan {
@@ -129,7 +127,7 @@ impl ObjectPlan {
     #[inline]
     pub(crate) fn find(&self, name: &str, likely: usize) -> Option<usize> {
         match self.slots.get(likely) {
-            Some(slot) if is_same(&slot.name, name) => Some(likely),
+            Some(slot) if is_same(name.as_bytes(), &slot.name) => Some(likely),
             _ => self.names.get(name).copied(),
         }
     }
@@ -142,15 +140,18 @@ impl ObjectPlan {
         self.slots.push(Slot {
             id: take(&mut sizes.slots),
             name: name.to_owned(),
+            quoted: quoted(name),
             targets: Vec::new(),
+            only: None,
             lead: None,
             below: None,
         });
         self.slots.len() - 1
     }
 
-    /// Marks the members that a `dual` group reads; the field without `dual` leads.
-    fn mark_groups(&mut self, specs: &[FieldSpec]) {
+    /// Marks the members that one field alone reads, and those that a `dual` group reads; the field
+    /// without `dual` leads.
+    fn mark_readers(&mut self, specs: &[FieldSpec]) {
         for slot in &mut self.slots {
             let is_dual = |t: &usize| {
                 let change = specs.get(*t).and_then(|f| f.change);
@@ -160,8 +161,13 @@ impl ObjectPlan {
                 let plain = slot.targets.iter().find(|t| !is_dual(t));
                 slot.lead = plain.or(slot.targets.first()).copied();
             }
+            if let ([target], None) = (slot.targets.as_slice(), &slot.below) {
+                // A value that may be cast is looked at twice, so it is read whole first.
+                let has_cast = specs.get(*target).is_some_and(|f| f.cast.is_some());
+                slot.only = (!has_cast).then_some(*target);
+            }
             if let Some(below) = &mut slot.below {
-                below.mark_groups(specs);
+                below.mark_readers(specs);
             }
         }
     }
@@ -188,6 +194,8 @@ impl ObjectPlan {
 #[derive(Debug)]
 pub(crate) struct ValuePlan {
     pub(crate) kind: Kind,
+    /// Whether it is a list or a struct: JSON of these is read where it stands.
+    pub(crate) is_nested: bool,
     /// Tokens that mean NULL.
     pub(crate) nulls: Tokens,
     pub(crate) allow_nan: bool,
@@ -336,7 +344,7 @@ impl Compiler<'_> {
             input.enter(&field.from, position, &mut self.sizes);
             fields.push(field);
         }
-        input.mark_groups(specs);
+        input.mark_readers(specs);
         Ok(Level { fields, input })
     }
 
@@ -378,6 +386,7 @@ impl Compiler<'_> {
     fn value(&mut self, spec: &FieldSpec, of: &FieldType, personal: bool) -> Result<ValuePlan> {
         Ok(ValuePlan {
             kind: self.kind(spec, of, personal)?,
+            is_nested: matches!(of, FieldType::List(_) | FieldType::Struct),
             nulls: Tokens::new(&spec.null_values),
             allow_nan: spec.allow_nan.or(self.read.allow_nan).unwrap_or(false),
             nan_as_null: spec.nan_as_null.or(self.read.nan_as_null),

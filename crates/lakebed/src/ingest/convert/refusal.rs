@@ -111,11 +111,11 @@ impl<'p> Row<'p> {
         if !key.escaped {
             return Cow::Borrowed(key.body);
         }
-        let mut out = Vec::with_capacity(key.body.len());
+        let mut out = String::with_capacity(key.body.len());
         let met = unescape_into(key.body, &mut out);
         self.met.lone_surrogates += met.lone_surrogates;
         self.met.nuls += met.nuls;
-        Cow::Owned(String::from_utf8(out).unwrap_or_default())
+        Cow::Owned(out)
     }
 
     #[cold]

@@ -149,43 +149,97 @@ impl<'p> Row<'p> {
         let mut likely = self.memory.first_slot[object.id];
         let mut previous = None;
         let mut first = true;
-        let mut raw = Raw::Null;
-        while let Some(key) = scanner.next_key(first)? {
+        loop {
+            let slot = match self.take_likely(scanner, object, likely, first) {
+                Some(slot) => slot,
+                None => {
+                    let Some(key) = scanner.next_key(first)? else {
+                        break;
+                    };
+                    let Some(position) = object.find(&unescaped(key.body, key.escaped), likely)
+                    else {
+                        first = false;
+                        let raw = scanner.value()?;
+                        unknown.push(unescaped(key.body, key.escaped));
+                        if at.strict {
+                            self.unknown_json(key, &raw, at.is_top);
+                        }
+                        continue;
+                    };
+                    match previous {
+                        Some(slot) => self.memory.next_slot[slot] = position,
+                        None => self.memory.first_slot[object.id] = position,
+                    }
+                    &object.slots[position]
+                }
+            };
             first = false;
-            let found = if key.escaped {
-                object.find(&unescaped(key.body, true), likely)
-            } else {
-                object.find(key.body, likely)
-            };
-            scanner.value_into(&mut raw)?;
-            let Some(position) = found else {
-                unknown.push(unescaped(key.body, key.escaped));
-                if at.strict {
-                    self.unknown_json(key, &raw, at.is_top);
-                }
-                continue;
-            };
-            if position != likely {
-                match previous {
-                    Some(slot) => self.memory.next_slot[slot] = position,
-                    None => self.memory.first_slot[object.id] = position,
-                }
-            }
-            let slot = &object.slots[position];
             previous = Some(slot.id);
             likely = self.memory.next_slot[slot.id];
-            if self.memory.seen_slots[slot.id] == stamp {
-                self.duplicate(&slot.name, slot, &at);
-                continue;
-            }
-            self.memory.seen_slots[slot.id] = stamp;
-            self.slot(slot, &raw, &at, columns);
+            self.json_member(slot, scanner, (&at, stamp), columns)?;
         }
         if let Some(name) = find_duplicate(&mut unknown) {
             let name = name.to_owned();
             self.duplicate_key(&name, None);
         }
         Ok(!first)
+    }
+
+    /// Steps over the next key if it is the one that followed last time, or the one after that: a member
+    /// may be missing now and then.
+    #[inline(always)]
+    fn take_likely(
+        &self,
+        scanner: &mut Scanner<'_>,
+        object: &'p ObjectPlan,
+        likely: usize,
+        first: bool,
+    ) -> Option<&'p Slot> {
+        let slot = object.slots.get(likely)?;
+        if scanner.take_key(first, &slot.quoted) {
+            return Some(slot);
+        }
+        let after = object.slots.get(self.memory.next_slot[slot.id])?;
+        scanner.take_key(first, &after.quoted).then_some(after)
+    }
+
+    /// The value of one member that is read; `stamp` is the number of the object that it stands in.
+    #[inline(always)]
+    fn json_member(
+        &mut self,
+        slot: &'p Slot,
+        scanner: &mut Scanner<'_>,
+        (at, stamp): (&Place<'p>, u64),
+        columns: &mut [Column],
+    ) -> Result<(), SyntaxError> {
+        let seen = &mut self.memory.seen_slots[slot.id];
+        if *seen == stamp {
+            scanner.value()?;
+            self.duplicate(&slot.name, slot, at);
+            return Ok(());
+        }
+        *seen = stamp;
+        let Some(target) = slot.only else {
+            let raw = scanner.value()?;
+            self.slot(slot, &raw, at, columns);
+            return Ok(());
+        };
+        let field = &at.level.fields[target];
+        self.memory.seen_fields[field.id] = at.stamp;
+        self.path.push(Step::Member(&slot.name));
+        if at.is_top {
+            self.top = Some(field);
+        }
+        let outer = std::mem::replace(&mut self.personal, field.personal);
+        let got = self.json_value(&field.value, scanner, &mut columns[target])?;
+        let kind = self.kind(field, got);
+        self.personal = outer;
+        if at.is_top {
+            self.memory.kinds[target] = kind;
+            self.top = None;
+        }
+        self.path.pop();
+        Ok(())
     }
 
     /// One member that is read, into every field that reads it.
@@ -232,7 +286,16 @@ impl<'p> Row<'p> {
     #[inline]
     fn field(&mut self, field: &'p FieldPlan, raw: &Raw<'_>, column: &mut Column) -> Presence {
         let outer = std::mem::replace(&mut self.personal, field.personal);
-        let kind = match self.field_value(field, raw, column) {
+        let got = self.field_value(field, raw, column);
+        let kind = self.kind(field, got);
+        self.personal = outer;
+        kind
+    }
+
+    /// What a field counts for what became of its value.
+    #[inline(always)]
+    fn kind(&mut self, field: &FieldPlan, got: Got) -> Presence {
+        match got {
             Got::Value(kind) => kind,
             Got::Null(_) if field.required => {
                 self.missing(field);
@@ -240,9 +303,7 @@ impl<'p> Row<'p> {
             }
             Got::Null(kind) => kind,
             Got::Invalid => Presence::Invalid,
-        };
-        self.personal = outer;
-        kind
+        }
     }
 
     /// A field's value by its rule, and through its cast where it has one.

@@ -3,7 +3,7 @@
 use arrow_buffer::ArrowNativeType;
 use base64::Engine as _;
 
-use crate::ingest::convert::column::{Bools, Column, Texts, Values};
+use crate::ingest::convert::column::{Blobs, Bools, Column, Values};
 use crate::ingest::convert::fault::FaultCode;
 use crate::ingest::convert::moment::{
     self, MICROS_PER_DAY, MICROS_PER_SECOND, MomentTrouble, in_range,
@@ -16,6 +16,7 @@ use crate::ingest::convert::plan::{DecimalPlan, Kind, TimeFormat, TimestampPlan,
 use crate::ingest::convert::presence::Presence;
 use crate::ingest::convert::refusal::{Refusal, write_compact};
 use crate::ingest::convert::row::{Got, Row};
+use crate::ingest::convert::texts::Texts;
 use crate::ingest::convert::token::Tokens;
 use crate::ingest::convert::trouble::{NAN_HINT, Trouble};
 use crate::ingest::json::{Scanner, compact_into, mend_surrogates, unescape_into, unescaped};
@@ -101,15 +102,14 @@ impl<'p> Row<'p> {
     fn escaped_text(&mut self, plan: &'p ValuePlan, body: &str, column: &mut Column) -> Got {
         match (&plan.kind, &mut *column) {
             (Kind::Text { .. }, Column::Text(texts)) if plan.nulls.is_empty() => {
-                let met = unescape_into(body, &mut texts.data);
+                let mut text = std::mem::take(&mut self.memory.text);
+                text.clear();
+                let met = unescape_into(body, &mut text);
                 self.met.lone_surrogates += met.lone_surrogates;
                 self.met.nuls += met.nuls;
-                let begin = texts.begin();
-                let presence = text_presence(&texts.data[begin..]);
-                match texts.end() {
-                    Ok(()) => Got::Value(presence),
-                    Err(e) => self.too_large(e),
-                }
+                let got = self.push_text(texts, &text, text_presence(text.as_bytes()));
+                self.memory.text = text;
+                got
             }
             (Kind::Json, Column::Text(texts)) => {
                 let raw = Raw::String {
@@ -123,11 +123,10 @@ impl<'p> Row<'p> {
                 self.json(&raw, texts)
             }
             _ => {
-                let mut out = Vec::with_capacity(body.len());
-                let met = unescape_into(body, &mut out);
+                let mut text = String::with_capacity(body.len());
+                let met = unescape_into(body, &mut text);
                 self.met.lone_surrogates += met.lone_surrogates;
                 self.met.nuls += met.nuls;
-                let text = String::from_utf8(out).unwrap_or_default();
                 self.text(plan, &text, TextOrigin::Text, column)
             }
         }
@@ -152,7 +151,7 @@ impl<'p> Row<'p> {
             }
         }
         if let (Kind::Text { .. }, Column::Text(texts)) = (&plan.kind, &mut *column) {
-            return match texts.push(text.as_bytes()) {
+            return match texts.push(text) {
                 Ok(()) => Got::Value(text_presence(text.as_bytes())),
                 Err(e) => self.too_large(e),
             };
@@ -190,7 +189,7 @@ impl<'p> Row<'p> {
                     let refusal = Refusal::new(FaultCode::Enum, text, "is not one of the values");
                     return self.invalid(&refusal.hint("add the value in the next version"));
                 }
-                self.push_text(texts, text.as_bytes(), text_presence(text.as_bytes()))
+                self.push_text(texts, text, text_presence(text.as_bytes()))
             }
             (Kind::Bytes, Column::Bytes(bytes)) => self.base64_text(text, bytes),
             (Kind::Json, Column::Text(texts)) => match origin {
@@ -257,7 +256,7 @@ impl<'p> Row<'p> {
         Got::Value(Presence::Present)
     }
 
-    fn base64_text(&mut self, text: &str, bytes: &mut Texts) -> Got {
+    fn base64_text(&mut self, text: &str, bytes: &mut Blobs) -> Got {
         let engine = &base64::engine::general_purpose::STANDARD;
         if engine.decode_vec(text, &mut bytes.data).is_err() {
             bytes.undo();
@@ -271,8 +270,9 @@ impl<'p> Row<'p> {
         }
     }
 
-    fn push_text(&mut self, texts: &mut Texts, bytes: &[u8], presence: Presence) -> Got {
-        match texts.push(bytes) {
+    #[inline]
+    fn push_text(&mut self, texts: &mut Texts, text: &str, presence: Presence) -> Got {
+        match texts.push(text) {
             Ok(()) => Got::Value(presence),
             Err(e) => self.too_large(e),
         }
@@ -315,7 +315,7 @@ impl<'p> Row<'p> {
         let mut out = std::mem::take(&mut self.memory.text);
         out.clear();
         let got = match compact_into(text, &mut out) {
-            Ok(()) => self.push_text(texts, out.as_bytes(), json_presence(&out)),
+            Ok(()) => self.push_text(texts, &out, json_presence(&out)),
             Err(trouble) => {
                 self.refuse_inside(&trouble);
                 Got::Invalid
@@ -330,7 +330,7 @@ impl<'p> Row<'p> {
         let mut out = std::mem::take(&mut self.memory.text);
         out.clear();
         let got = match write_compact(raw, &mut out) {
-            Ok(()) => self.push_text(texts, out.as_bytes(), json_presence(&out)),
+            Ok(()) => self.push_text(texts, &out, json_presence(&out)),
             Err(trouble) => {
                 self.refuse_inside(&trouble);
                 Got::Invalid
@@ -424,7 +424,7 @@ impl<'p> Row<'p> {
                 self.put(plan, text, c, scaled(text, d.precision, d.scale))
             }
             (Kind::Text { lenient: true } | Kind::Json, Column::Text(texts)) => {
-                self.push_text(texts, text.as_bytes(), Presence::Present)
+                self.push_text(texts, text, Presence::Present)
             }
             (Kind::Bool { yes, no }, Column::Bool(c)) => {
                 if yes.has_cell(text) {
@@ -461,9 +461,7 @@ impl<'p> Row<'p> {
                 c.push(value);
                 Got::Value(Presence::Present)
             }
-            (Kind::Json, Column::Text(texts)) => {
-                self.push_text(texts, text.as_bytes(), Presence::Present)
-            }
+            (Kind::Json, Column::Text(texts)) => self.push_text(texts, text, Presence::Present),
             _ => self.wrong_type(plan, text, "a bool"),
         }
     }

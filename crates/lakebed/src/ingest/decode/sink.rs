@@ -90,7 +90,7 @@ impl<'c> Sink<'c> {
     pub(super) fn end_large_batch(&mut self) -> Result<()> {
         let memory = &self.row.memory;
         let is_large = |c: &Column| c.largest_text() > MAX_BATCH_TEXT;
-        if memory.extra.data.len() > MAX_BATCH_TEXT || memory.columns.iter().any(is_large) {
+        if memory.extra.bytes() > MAX_BATCH_TEXT || memory.columns.iter().any(is_large) {
             self.end_batch()?;
         }
         Ok(())
@@ -130,7 +130,7 @@ impl<'c> Sink<'c> {
         let text = format!("{{{members}}}");
         // A record is smaller than a batch may be, so this cannot be too large; were it, the row
         // would lose its column and the batch be refused.
-        let _fits = self.row.memory.extra.push(text.as_bytes());
+        let _fits = self.row.memory.extra.push(&text);
         self.note_unknown(line);
     }
 
@@ -270,8 +270,7 @@ impl<'c> Sink<'c> {
         }
         let unfinished = |e| Error::internal("finish the columns of a chunk").caused_by(e);
         arrays.push(Arc::new(constant(self.source, rows)?));
-        let extra = self.row.memory.extra.finish_text().map_err(unfinished)?;
-        arrays.push(Arc::new(extra));
+        arrays.push(Arc::new(self.row.memory.extra.finish()));
         self.batches
             .push(RecordBatch::try_new(schema, arrays).map_err(unfinished)?);
         Ok(())

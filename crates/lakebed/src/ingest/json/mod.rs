@@ -21,5 +21,6 @@ mod strings;
 pub(crate) use compact::find_duplicate;
 pub use compact::{CompactTrouble, compact_into};
 pub(crate) use mend::mend_surrogates;
+pub(crate) use scanner::is_same;
 pub use scanner::{Key, Scanner, SyntaxError};
 pub use strings::{Unescaped, unescape_into, unescaped};

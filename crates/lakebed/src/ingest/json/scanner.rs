@@ -52,6 +52,23 @@ fn string_stops(word: u64) -> u64 {
     (quote | backslash | control) & HIGHS
 }
 
+/// Whether two names are equal; names are short, so this is quicker than a call of `memcmp`.
+#[inline(always)]
+pub(crate) fn is_same(a: &[u8], b: &str) -> bool {
+    let b = b.as_bytes();
+    if a.len() != b.len() {
+        return false;
+    }
+    if let (Some(x), Some(y)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        // The last eight may overlap the first.
+        return x == y && a.last_chunk::<8>() == b.last_chunk::<8>() && (a.len() <= 16 || a == b);
+    }
+    if let (Some(x), Some(y)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+        return x == y && a.last_chunk::<4>() == b.last_chunk::<4>();
+    }
+    a.iter().zip(b).all(|(x, y)| x == y)
+}
+
 /// A stack of booleans that takes any depth.
 #[derive(Debug, Default)]
 struct BitStack {
@@ -177,6 +194,29 @@ impl<'a> Scanner<'a> {
         let (body, escaped) = self.string()?;
         self.expect(b':', "expected `:` after the key")?;
         Ok(Some(Key { body, escaped }))
+    }
+
+    /// Steps over the next key and its colon if that key is `quoted` (a name between its quotes, without
+    /// escapes) and nothing but a blank stands before it; else the cursor stays for [`Self::next_key`].
+    #[inline(always)]
+    pub fn take_key(&mut self, first: bool, quoted: &str) -> bool {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at;
+        if !first {
+            if bytes.get(at) != Some(&b',') {
+                return false;
+            }
+            at += 1;
+        }
+        at += usize::from(bytes.get(at) == Some(&b' '));
+        let end = at + quoted.len();
+        let is_next = !quoted.is_empty()
+            && bytes.get(at..end).is_some_and(|key| is_same(key, quoted))
+            && bytes.get(end) == Some(&b':');
+        if is_next {
+            self.at = end + 1;
+        }
+        is_next
     }
 
     /// Whether another element follows in the open array; `false` past the closing bracket.

@@ -20,35 +20,35 @@ pub(super) fn hex4(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Appends the text of `body`, its escapes resolved, to `out`.
-pub fn unescape_into(body: &str, out: &mut Vec<u8>) -> Unescaped {
+pub fn unescape_into(body: &str, out: &mut String) -> Unescaped {
     let mut met = Unescaped::default();
     let bytes = body.as_bytes();
     let mut at = 0;
     while let Some(next) = memchr::memchr(b'\\', &bytes[at..]) {
-        out.extend_from_slice(&bytes[at..at + next]);
+        out.push_str(&body[at..at + next]);
         at += next;
         let simple = match bytes.get(at + 1) {
-            Some(b'b') => 0x08,
-            Some(b'f') => 0x0c,
-            Some(b'n') => b'\n',
-            Some(b'r') => b'\r',
-            Some(b't') => b'\t',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
             Some(b'u') => {
                 at += unescape_unit(&bytes[at..], out, &mut met);
                 continue;
             }
-            Some(&other) => other,
+            Some(&other) => char::from(other),
             None => break,
         };
         out.push(simple);
         at += 2;
     }
-    out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+    out.push_str(body.get(at..).unwrap_or_default());
     met
 }
 
 /// Resolves the `\uXXXX` (or the pair of two) at the beginning of `bytes`; returns its length.
-fn unescape_unit(bytes: &[u8], out: &mut Vec<u8>, met: &mut Unescaped) -> usize {
+fn unescape_unit(bytes: &[u8], out: &mut String, met: &mut Unescaped) -> usize {
     let unit = bytes.get(2..).and_then(hex4).unwrap_or(0xfffd);
     let mut length = 6;
     let mut code = unit;
@@ -64,7 +64,7 @@ fn unescape_unit(bytes: &[u8], out: &mut Vec<u8>, met: &mut Unescaped) -> usize 
         char::REPLACEMENT_CHARACTER
     });
     met.nuls += u64::from(c == '\0');
-    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    out.push(c);
     length.min(bytes.len())
 }
 
@@ -74,9 +74,9 @@ pub fn unescaped(body: &str, escaped: bool) -> Cow<'_, str> {
     if !escaped {
         return Cow::Borrowed(body);
     }
-    let mut out = Vec::with_capacity(body.len());
+    let mut out = String::with_capacity(body.len());
     unescape_into(body, &mut out);
-    Cow::Owned(String::from_utf8(out).unwrap_or_default())
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
 
     fn both(body: &str) -> (String, Unescaped) {
-        let mut out = Vec::new();
+        let mut out = String::new();
         let met = unescape_into(body, &mut out);
-        (String::from_utf8(out).unwrap(), met)
+        (out, met)
     }
 
     #[test]

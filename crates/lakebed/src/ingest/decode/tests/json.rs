@@ -317,3 +317,54 @@ fn hostile_records_are_rejects_not_crashes() {
         1
     );
 }
+
+#[test]
+fn members_come_in_any_order_and_nested_values_may_break_off() {
+    let fields = r#"
+field = [
+  { id = 1, name = "k", type = "int" },
+  { id = 2, name = "tags", type = "list<string>" },
+  { id = 3, name = "s", type = "struct", field = [
+    { id = 4, name = "a", type = "int" },
+    { id = 5, name = "b", type = "string" },
+  ] },
+  { id = 6, name = "odd", type = "int", from = "o\"dd" },
+]
+"#;
+    let mut f = Fixture::of_toml(fields, Mismatch::Quarantine);
+    let decoded = f.lines(concat!(
+        r#"{"k":1,"tags":["x"],"s":{"a":1,"b":"y"},"o\"dd":5}"#,
+        "\n",
+        r#"{ "k" : 2, "s": {"b": "z", "a": 2}, "tags": [ ] }"#,
+        "\n",
+        r#"{"k":3,"tags":["x","#,
+        "\n",
+        r#"{"k":4,"tags":["x"],"s":{"a":4,"b":"y"}"#,
+        "\n",
+        r#"{"k":5,"tags":["x",7],"s":{"a":"no","b":"y"},"o\"dd":5}"#,
+        "\n",
+        r#"{"k":6,"k":7}"#,
+        "\n",
+        r#"{"k":8,"s":{"a":1,"a":2}}"#,
+        "\n",
+        r#"{"k":9,"s":{"a":9},"o\"dd":"7"}"#,
+        "\n",
+        r#"{"o\"dd":10,"s":{},"tags":["p","q"],"k":10}"#,
+    ));
+    let rows = [
+        r#"{"k":1,"tags":["x"],"s":{"a":1,"b":"y"},"odd":5}"#,
+        r#"{"k":2,"tags":[],"s":{"a":2,"b":"z"},"odd":null}"#,
+        r#"{"k":9,"tags":null,"s":{"a":9,"b":null},"odd":7}"#,
+        r#"{"k":10,"tags":["p","q"],"s":{"a":null,"b":null},"odd":10}"#,
+    ];
+    assert_eq!(f.rows(&decoded), rows);
+    let wanted = [
+        reason(3, "", "$", "syntax"),
+        reason(4, "", "$", "syntax"),
+        reason(5, "tags", "$.tags[1]", "type"),
+        reason(5, "s", "$.s.a", "format"),
+        reason(6, "k", "$.k", "duplicate_key"),
+        reason(7, "s", "$.s.a", "duplicate_key"),
+    ];
+    assert_eq!(reasons(&decoded), wanted);
+}

@@ -201,3 +201,41 @@ proptest! {
         prop_assert_eq!(crate::ingest::json::unescaped(body, escaped), text);
     }
 }
+
+#[test]
+fn an_expected_key_is_taken_and_nothing_else() {
+    let take = |text: &str, first: bool, quoted: &str| {
+        let mut scanner = Scanner::new(text);
+        let taken = scanner.take_key(first, quoted);
+        (taken, scanner.offset())
+    };
+    let id = "\"id\"";
+    assert_eq!(take("\"id\":1", true, id), (true, 5));
+    assert_eq!(take(",\"id\":1", false, id), (true, 6));
+    assert_eq!(take(", \"id\": 1", false, id), (true, 7));
+    let long = "\"a_rather_long_name\"";
+    assert_eq!(
+        take(&format!(",{long}:1"), false, long),
+        (true, long.len() + 2)
+    );
+    // Whatever is not quite so is left to the full grammar, with the cursor where it was.
+    for (text, first) in [
+        ("\"ie\":1", true),
+        ("\"id2\":1", true),
+        ("\"i\":1", true),
+        ("\"id\" :1", true),
+        ("\"id\"", true),
+        (",\"id\":1", true),
+        ("\"id\":1", false),
+        (",  \"id\":1", false),
+        (",,\"id\":1", false),
+        ("}", false),
+        ("", true),
+    ] {
+        assert_eq!(take(text, first, id), (false, 0), "{text}");
+    }
+    assert_eq!(take(",a_rather_long_nam_\":1", false, long), (false, 0));
+    // A name that JSON would have to escape has no quoted form: nothing is taken for it.
+    assert_eq!(take(":1", true, ""), (false, 0));
+    assert_eq!(take(",:1", false, ""), (false, 0));
+}
