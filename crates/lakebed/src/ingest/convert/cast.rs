@@ -9,8 +9,6 @@
 //!
 //! A value that neither takes is told once, by the fault of the field's own rule.
 
-use std::borrow::Cow;
-
 use jiff::tz::TimeZone;
 
 use crate::ingest::convert::column::Column;
@@ -123,10 +121,4 @@ impl<'p> Row<'p> {
             }),
         }
     }
-}
-
-/// A text of a column.
-pub(crate) fn text_scalar(bytes: &[u8]) -> Option<Scalar<'_>> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    Some(Scalar::Text(Cow::Borrowed(text)))
 }

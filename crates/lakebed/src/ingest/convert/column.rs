@@ -3,6 +3,7 @@
 //! A row that turns out bad may have left values, or half of a nested value, in any column; cutting a
 //! column to `n` rows removes all of it, because every length follows from the offsets of row `n`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
@@ -17,7 +18,6 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType};
 
 use crate::error::{Error, Result};
-use crate::ingest::convert::cast::text_scalar;
 use crate::ingest::convert::texts::Texts;
 use crate::registry::Scalar;
 
@@ -395,10 +395,7 @@ impl Column {
             Self::Decimal(c) => Scalar::Decimal(*c.values.last()?),
             Self::Date(c) => Scalar::Date(*c.values.last()?),
             Self::Timestamp(c) => Scalar::Timestamp(*c.values.last()?),
-            Self::Text(c) => {
-                let (_, before) = c.offsets.split_last()?;
-                text_scalar(c.data.get(usize::try_from(*before.last()?).ok()?..)?)?
-            }
+            Self::Text(c) => Scalar::Text(Cow::Borrowed(c.last()?)),
             Self::Bytes(_) | Self::List(_) | Self::Map(_) | Self::Struct(_) => return None,
         })
     }
@@ -413,7 +410,7 @@ impl Column {
             (Self::Bool(c), Scalar::Bool(v)) => c.push(v),
             (Self::Decimal(c), Scalar::Decimal(v)) => c.push(v),
             (Self::Date(c), Scalar::Date(v)) => c.push(v),
-            (Self::Text(c), Scalar::Text(v)) => c.push(v.as_bytes())?,
+            (Self::Text(c), Scalar::Text(v)) => c.push(&v)?,
             _ => return Ok(false),
         }
         Ok(true)

@@ -57,6 +57,19 @@ impl Texts {
         self.built.append_null();
     }
 
+    /// The text that was pushed last, unless it was cut off.
+    pub(crate) fn last(&self) -> Option<&str> {
+        let (end, before) = self.built.offsets_slice().split_last()?;
+        let (end, begin) = (
+            usize::try_from(*end).ok()?,
+            usize::try_from(*before.last()?).ok()?,
+        );
+        if self.cut.last().is_some_and(|c| c.end == before.len()) {
+            return None;
+        }
+        std::str::from_utf8(self.built.values_slice().get(begin..end)?).ok()
+    }
+
     /// Cuts the column back to `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let mut excess = self.len().saturating_sub(rows);

@@ -349,7 +349,7 @@ impl<'p> Row<'p> {
                 let met = mend_surrogates(&mut out);
                 self.met.lone_surrogates += met.lone_surrogates;
                 self.met.nuls += met.nuls;
-                self.push_text(texts, out.as_bytes(), json_presence(&out))
+                self.push_text(texts, &out, json_presence(&out))
             }
             Err(trouble) => {
                 self.refuse_inside(&trouble);
