@@ -434,7 +434,7 @@ mod tests {
 
     fn named(text: &str) -> Vec<(String, String)> {
         let shown = |m: Mention| match m.table {
-            NamedTable::Dataset(d) | NamedTable::DottedDataset(d) => (sql_name(&d), m.alias),
+            NamedTable::Dataset(d) => (sql_name(&d.dataset), m.alias),
             NamedTable::System(t) => (t.as_str().to_owned(), m.alias),
             other => (format!("{other:?}"), m.alias),
         };
