@@ -77,7 +77,7 @@ pub async fn give_up(
 /// The dataset that a staged file is for: its final path follows the attempt.
 #[must_use]
 pub fn staged_dataset(path: &StorePath) -> Option<DatasetRef> {
-    let attempt = path.as_str().splitn(4, '/').nth(2)?;
+    let attempt = path.as_str().split('/').nth(2)?;
     let rest = final_path(&stage_root().child(attempt), path)?;
     if let Some(below) = rest.as_str().strip_prefix("_lake/rejects/") {
         let mut parts = below.split('/');

@@ -48,7 +48,7 @@ pub async fn commit(lake: &Lake, state: &mut DatasetState, draft: &Draft) -> Res
                     state.catch_up(lake).await?;
                 }
             }
-            return Ok(CommitOutcome::Committed(logged));
+            return Ok(CommitOutcome::Committed(*logged));
         }
         mine @ Turn::Mine(_) => mine,
     };

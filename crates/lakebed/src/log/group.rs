@@ -86,7 +86,7 @@ impl Turns {
         let turn = self.turn.lock().await;
         self.waiting().retain(|w| w.attempt != attempt);
         match answered.try_recv() {
-            Ok(logged) => Turn::Carried(logged),
+            Ok(logged) => Turn::Carried(Box::new(logged)),
             Err(_) => Turn::Mine(turn),
         }
     }
@@ -123,7 +123,7 @@ pub(super) enum Turn<'a> {
     /// Nobody else puts a record while this is held.
     Mine(#[allow(dead_code, reason = "held, not looked at")] tokio::sync::MutexGuard<'a, ()>),
     /// Another call's record carries the draft.
-    Carried(LoggedRecord),
+    Carried(Box<LoggedRecord>),
 }
 
 /// Whether the draft only adds rows, so that others can be added beside them.

@@ -23,7 +23,9 @@ pub struct Lake {
 
 /// What those who hold clones of one lake share, by type and name.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
+struct Shared(Arc<Mutex<HashMap<(TypeId, String), SharedPart>>>);
+
+type SharedPart = Arc<dyn Any + Send + Sync>;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
