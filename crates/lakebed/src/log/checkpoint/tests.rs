@@ -285,7 +285,7 @@ fn record(lake: &LakeId, state: &DatasetState, step: &Step) -> (LoggedRecord, Ve
     };
     let actions = actions(state, step);
     // Every third record carries the last of its actions for another call.
-    let carries = number % 3 == 0 && attempt.is_some() && !actions.is_empty();
+    let carries = number.is_multiple_of(3) && attempt.is_some() && !actions.is_empty();
     let joined = carries.then(|| JoinedAppend {
         attempt: format!("joined-{number}").parse().unwrap(),
         actions: 1,
