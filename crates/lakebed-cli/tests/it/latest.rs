@@ -1,5 +1,10 @@
 //! The newest row of each key, and one object's history, through the command line.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails here fails the test that called it"
+)]
+
 use crate::lake::TestLake;
 
 const FIELDS: &str = "\n[[field]]\nid = 1\nname = \"id\"\ntype = \"string\"\n\n[[field]]\nid = 2\nname = \"价格\"\ntype = \"decimal(12,2)\"\n";
