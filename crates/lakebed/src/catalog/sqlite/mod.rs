@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `open` | opens the file, refuses foreign ones, runs the migrations |
 //! | `damaged` | sets a damaged file aside for a rebuild |
-//! | `apply` | applies a record in one immediate transaction (CAT-2) |
+//! | `apply` | applies records in one immediate transaction (CAT-2): `load`, `batch` (the fold), `write` |
 //! | `read` | filtered reads, each one indexed query |
 //! | `meta` | the trait: the bound lake, positions, schemas, sources, reads by day, clearing |
 //! | `dump` | the canonical dump |
@@ -14,11 +14,14 @@
 //! readers never wait for a writer. The file must lie on a local disk, never on NFS.
 
 mod apply;
+mod batch;
 mod damaged;
 mod dump;
+mod load;
 mod meta;
 mod open;
 mod read;
 mod row;
+mod write;
 
 pub use open::SqliteCatalog;
