@@ -22,6 +22,7 @@ mod suite;
 mod sync;
 #[cfg(test)]
 mod testlog;
+mod wanted;
 
 use std::fmt;
 

@@ -281,7 +281,10 @@ impl Store for LocalStore {
         let read = || -> io::Result<Vec<u8>> {
             let mut f = File::open(&file)?;
             f.seek(SeekFrom::Start(offset))?;
-            let mut bytes = Vec::new();
+            // With room for all of it, so that it is read by one call.
+            let rest = f.metadata()?.len().saturating_sub(offset);
+            let room = usize::try_from(rest).unwrap_or(length).min(length);
+            let mut bytes = Vec::with_capacity(room);
             f.take(length as u64).read_to_end(&mut bytes)?;
             Ok(bytes)
         };

@@ -95,7 +95,10 @@ impl<'a> Held<'a> {
     }
 
     pub(super) fn put_file(&mut self, name: Cow<'a, str>, file: HeldFile<'a>) {
-        *self.provenances.entry(file.provenance.as_str()).or_default() += 1;
+        *self
+            .provenances
+            .entry(file.provenance.as_str())
+            .or_default() += 1;
         self.files.insert(name, file);
     }
 
@@ -336,12 +339,7 @@ impl<'a> Step<'_, 'a> {
         self.batch.partitions.insert(*key, Held::new(row));
     }
 
-    fn add_file(
-        &mut self,
-        index: usize,
-        key: &PartitionKey,
-        file: &'a DataFileSpec,
-    ) -> Result<()> {
+    fn add_file(&mut self, index: usize, key: &PartitionKey, file: &'a DataFileSpec) -> Result<()> {
         if !self.batch.partitions.contains_key(key) {
             let of = (file.format, file.provenance);
             self.create_partition(key, PartitionState::Active, of);

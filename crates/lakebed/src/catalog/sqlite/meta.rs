@@ -7,8 +7,8 @@ use crate::catalog::sqlite::SqliteCatalog;
 use crate::catalog::sqlite::apply::{bound_lake, position_of};
 use crate::catalog::sqlite::row::Columns;
 use crate::catalog::{
-    ApplyOutcome, Catalog, CommitRow, FileRow, NextRecord, PartitionFilter, PartitionRow, SchemaRow,
-    SourceDayRow, SourceRow, StatsRow,
+    ApplyOutcome, Catalog, CommitRow, FileRow, NextRecord, PartitionFilter, PartitionRow,
+    SchemaRow, SourceDayRow, SourceRow, StatsRow,
 };
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetRef, LakeId};

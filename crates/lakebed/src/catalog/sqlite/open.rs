@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i64 = 0x4C4B_4243;
 /// The line of migrations this program knows; it grows when an old program could no longer work.
 const LINE: i64 = 1;
+/// Memory for pages of one connection, in KiB as SQLite wants it: negative. With less, the indexes of a
+/// large catalog are read anew for each row that is written.
+const CACHE_KIB: &str = "-65536";
 /// How long a writer waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Tries of a step that SQLite answers with "busy" at once, and the pause between them.
@@ -83,6 +86,7 @@ impl SqliteCatalog {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true)
+            .pragma("cache_size", CACHE_KIB)
             .row_buffer_size(1024)
             .disable_statement_logging();
         let pool = SqlitePoolOptions::new()

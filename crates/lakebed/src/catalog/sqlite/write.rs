@@ -236,7 +236,8 @@ impl Writer<'_> {
             seqs.insert(order, seq);
             rows.extend(NewFile::of(seq, partition, file)?);
         }
-        self.insert(&FILES, &rows, |row, file| file.bind(row)).await?;
+        self.insert(&FILES, &rows, |row, file| file.bind(row))
+            .await?;
         Ok(seqs)
     }
 
