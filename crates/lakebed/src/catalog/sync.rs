@@ -5,27 +5,20 @@
 //! (CAT-2). A catalog that is ahead of its log or that knows another past is refused (CAT-3). Whatever
 //! ends a sync, the records before it are applied.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tokio::task::JoinSet;
 
 use crate::catalog::schemas::sync_schemas;
-use crate::catalog::wanted::{Future, Prepared, Stop, brings_back, count_files};
+use crate::catalog::wanted::{Future, Prepared, Stop, brings_back};
 use crate::catalog::{ApplyOutcome, Catalog, NextRecord};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fault;
 use crate::log::{LogWalk, LoggedRecord, check_position, list_datasets};
 use crate::name::DatasetRef;
 use crate::spec::LogPosition;
 use crate::store::Lake;
 
-/// Records of one transaction at most.
-const BATCH_RECORDS: usize = 512;
-/// Files that they add at most, unless one record adds more: at first, and where columns are few.
-const FIRST_FILES: usize = 512;
-const MOST_FILES: usize = 4096;
-/// Columns of these files at most: bounds what is in memory at once.
-const BATCH_COLUMNS: usize = 1 << 16;
 /// Records held in memory at most; of more, batches are read a second time.
 const FEW_RECORDS: usize = 4096;
 
@@ -60,6 +53,16 @@ pub async fn check_past(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef
 /// Applies everything the dataset's log holds after the catalog's position.
 pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<SyncReport> {
     bind(lake, catalog).await?;
+    sync_seen(lake, catalog, dataset, None).await
+}
+
+/// As [`sync`]; `seen` are records that were read already, where the catalog still stands before them.
+async fn sync_seen(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    dataset: &DatasetRef,
+    mut seen: Option<Ahead>,
+) -> Result<SyncReport> {
     let mut report: Option<SyncReport> = None;
     let mut missing_before = false;
     loop {
@@ -71,7 +74,10 @@ pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> R
             applied: 0,
         });
         report.to = report.to.max(position.number);
-        let ahead = Ahead::look(lake, dataset, position).await?;
+        let ahead = match seen.take().filter(|ahead| ahead.from == position) {
+            Some(ahead) => ahead,
+            None => Ahead::look(lake, dataset, position).await?,
+        };
         let last = ahead.last;
         match apply_ahead(lake, catalog, ahead, report).await? {
             Pass::Done => return Ok(report.clone()),
@@ -90,13 +96,30 @@ pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> R
 /// Syncs every dataset of the lake and every published schema.
 pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncReport>> {
     bind(lake, catalog).await?;
-    let mut datasets: BTreeSet<DatasetRef> = list_datasets(lake).await?.into_iter().collect();
+    let known = catalog.list_positions().await?;
+    let found = list_datasets(lake).await?.into_iter();
     // A dataset that the catalog knows and the lake does not is refused by `sync`, not passed over.
-    datasets.extend(catalog.list_positions().await?.into_iter().map(|(d, _)| d));
+    let mut datasets: BTreeMap<DatasetRef, LogPosition> =
+        found.map(|d| (d, LogPosition::START)).collect();
+    datasets.extend(known);
+    let mut waiting = datasets.into_iter();
+    let mut next = waiting.next();
+    let mut seen = None;
     let mut reports = Vec::new();
-    for dataset in &datasets {
-        sync_schemas(lake, catalog, dataset).await?;
-        reports.push(sync(lake, catalog, dataset).await?);
+    while let Some((dataset, _)) = next {
+        next = waiting.next();
+        // While a dataset is applied, the records of the next one are read. What is wrong with them is
+        // told in its turn.
+        let mut looks = JoinSet::new();
+        if let Some((dataset, from)) = next.clone() {
+            let lake = lake.clone();
+            looks.spawn(async move { Ahead::look(&lake, &dataset, from).await.ok() });
+        }
+        sync_schemas(lake, catalog, &dataset).await?;
+        reports.push(sync_seen(lake, catalog, &dataset, seen.take()).await?);
+        if let Some(look) = looks.join_next().await {
+            seen = look.map_err(|e| Error::internal("read the log").caused_by(e))?;
+        }
     }
     Ok(reports)
 }
@@ -189,45 +212,6 @@ async fn apply_ahead(
     }
 }
 
-/// Cuts records into batches, each of which is applied in one transaction.
-struct Batches<'r> {
-    rest: &'r [LoggedRecord],
-    files: usize,
-}
-
-impl<'r> Batches<'r> {
-    fn of(records: &'r [LoggedRecord]) -> Self {
-        Self {
-            rest: records,
-            files: FIRST_FILES,
-        }
-    }
-
-    /// The next batch; `None` at the end.
-    fn take(&mut self) -> Option<&'r [LoggedRecord]> {
-        let most = fault::sync_batch().unwrap_or(BATCH_RECORDS);
-        let (mut count, mut files) = (0, 0);
-        for logged in self.rest.iter().take(most) {
-            files += count_files(&logged.record);
-            let is_full = files > self.files || brings_back(&logged.record);
-            if count > 0 && is_full {
-                break;
-            }
-            count += 1;
-        }
-        let (batch, rest) = self.rest.split_at(count);
-        self.rest = rest;
-        (count > 0).then_some(batch)
-    }
-
-    /// Files of wide tables are taken by fewer.
-    fn learn(&mut self, prepared: &Prepared<'_>) {
-        if let Some(columns) = prepared.columns_of_a_file() {
-            self.files = (BATCH_COLUMNS / columns).clamp(1, MOST_FILES);
-        }
-    }
-}
-
 /// While a batch is applied, the footers of the next one are read.
 async fn apply_batches(
     lake: &Lake,
@@ -235,30 +219,27 @@ async fn apply_batches(
     (records, future): (&[LoggedRecord], &Future),
     report: &mut SyncReport,
 ) -> Result<Pass> {
-    let mut batches = Batches::of(records);
-    let Some(first) = batches.take() else {
-        return Ok(Pass::Done);
-    };
-    let mut prepared = Prepared::read(lake, catalog, first, future).await?;
+    let mut rest = records;
+    let mut prepared = Prepared::read(lake, catalog, rest, future).await?;
     loop {
-        batches.learn(&prepared);
-        let next = batches.take();
-        let is_early = |batch: &&[LoggedRecord]| !batch.iter().any(|l| brings_back(&l.record));
-        let early = async {
-            match next.filter(is_early) {
-                Some(batch) => Some(Prepared::read(lake, catalog, batch, future).await),
-                None => None,
+        (_, rest) = rest.split_at(prepared.records.len());
+        let is_early = |next: &LoggedRecord| prepared.stop.is_none() && !brings_back(&next.record);
+        let early = rest.first().is_some_and(is_early);
+        let read = async {
+            match early {
+                true => Some(Prepared::read(lake, catalog, rest, future).await),
+                false => None,
             }
         };
-        let (applied, early) = tokio::join!(apply_prepared(catalog, prepared, report), early);
+        let (applied, read) = tokio::join!(apply_prepared(catalog, prepared, report), read);
         match applied? {
+            Pass::Done if rest.is_empty() => return Ok(Pass::Done),
             Pass::Done => {}
             other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
         }
-        prepared = match (next, early) {
-            (None, _) => return Ok(Pass::Done),
-            (Some(_), Some(read)) => read?,
-            (Some(batch), None) => Prepared::read(lake, catalog, batch, future).await?,
+        prepared = match read {
+            Some(read) => read?,
+            None => Prepared::read(lake, catalog, rest, future).await?,
         };
     }
 }

@@ -11,11 +11,19 @@ use crate::catalog::key::is_visible;
 use crate::catalog::stats::read_footer_stats;
 use crate::catalog::{Catalog, FileStats, PartitionFilter};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::log::LoggedRecord;
 use crate::name::{AttemptId, DatasetRef};
 use crate::spec::{Action, DataFileSpec, PartitionKey, Record};
 use crate::store::{Lake, data_file_path};
 
+/// Records of one transaction at most.
+const BATCH_RECORDS: usize = 512;
+/// Files that they add, and columns of these: no further record is taken where there are more.
+const BATCH_FILES: usize = 4096;
+const BATCH_COLUMNS: usize = 1 << 16;
+/// Files that are read before their columns are counted.
+const ROUND_FILES: usize = 512;
 /// Tasks that read footers at once.
 const TASKS_AT_ONCE: usize = 16;
 /// Files that one task reads one after the other.
@@ -174,7 +182,7 @@ pub(super) fn brings_back(record: &Record) -> bool {
 }
 
 /// Files that the record adds.
-pub(super) fn count_files(record: &Record) -> usize {
+fn count_files(record: &Record) -> usize {
     let adds = |action: &&Action| matches!(action, Action::AddFile { .. });
     record.actions.iter().filter(adds).count()
 }
@@ -187,9 +195,9 @@ pub(super) enum Stop {
     Failed(Error),
 }
 
-/// The statistics that go in with each record of a batch.
+/// Records that are applied in one transaction, and the statistics that go in with each.
 pub(super) struct Prepared<'r> {
-    /// The records up to the first whose files could not all be read.
+    /// The records, up to the first whose files could not all be read.
     pub(super) records: &'r [LoggedRecord],
     /// The statistics of each.
     pub(super) stats: Vec<Vec<FileStats>>,
@@ -198,35 +206,29 @@ pub(super) struct Prepared<'r> {
 }
 
 impl<'r> Prepared<'r> {
-    /// Reads what goes in with the records. None but the first may bring partitions back.
+    /// Takes as many of the records as one transaction may have, and reads what goes in with them. The
+    /// catalog must stand before the first if that one brings partitions back; no other one does.
     pub(super) async fn read(
         lake: &Lake,
         catalog: &dyn Catalog,
         records: &'r [LoggedRecord],
         future: &Future,
     ) -> Result<Self> {
-        let mut wanted = Vec::new();
-        for (at, logged) in records.iter().enumerate() {
-            let files = wanted_files(catalog, logged, future).await?;
-            wanted.extend(files.into_iter().map(|want| (at, want)));
-        }
-        let mut stats: Vec<Vec<FileStats>> = records.iter().map(|_| Vec::new()).collect();
-        let mut stop = None;
-        if let Some(first) = records.first() {
-            for (at, found) in read_all(lake, &first.record.dataset, wanted).await? {
-                match found {
-                    Ok(found) => {
-                        if let Some(stats) = stats.get_mut(at) {
-                            stats.push(found);
-                        }
-                    }
-                    Err(why) => {
-                        stats.truncate(at);
-                        stop = Some(why);
-                        break;
-                    }
-                }
+        let most = fault::sync_batch().unwrap_or(BATCH_RECORDS);
+        let (mut stats, mut stop) = (Vec::new(), None);
+        let (mut files, mut columns) = (0, 0);
+        while stop.is_none() && files < BATCH_FILES && columns < BATCH_COLUMNS {
+            let (_, rest) = records.split_at(stats.len());
+            let round = next_round(rest, most - stats.len(), stats.is_empty());
+            if round.is_empty() {
+                break;
             }
+            let found;
+            (found, stop) = read_round(lake, catalog, round, future).await?;
+            files += found.iter().map(Vec::len).sum::<usize>();
+            let of_files = found.iter().flatten();
+            columns += of_files.map(|file| file.columns.len()).sum::<usize>();
+            stats.extend(found);
         }
         let (records, _) = records.split_at(stats.len());
         Ok(Self {
@@ -235,18 +237,49 @@ impl<'r> Prepared<'r> {
             stop,
         })
     }
+}
 
-    /// Columns of a file, on average and at least 1; `None` = there are no files.
-    pub(super) fn columns_of_a_file(&self) -> Option<usize> {
-        let files = self.stats.iter().map(Vec::len).sum::<usize>();
-        let columns = self
-            .stats
-            .iter()
-            .flatten()
-            .map(|f| f.columns.len())
-            .sum::<usize>();
-        columns.checked_div(files).map(|n| n.max(1))
+/// The next records whose footers are read together: `most` at most, and few files.
+fn next_round(rest: &[LoggedRecord], most: usize, is_first: bool) -> &[LoggedRecord] {
+    let (mut count, mut files) = (0, 0);
+    for logged in rest.iter().take(most) {
+        files += count_files(&logged.record);
+        let is_full = count > 0 && files > ROUND_FILES;
+        if is_full || (brings_back(&logged.record) && !(is_first && count == 0)) {
+            break;
+        }
+        count += 1;
     }
+    rest.split_at(count).0
+}
+
+/// The statistics of each record up to the first that lacks some, and why it does.
+async fn read_round(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    records: &[LoggedRecord],
+    future: &Future,
+) -> Result<(Vec<Vec<FileStats>>, Option<Stop>)> {
+    let Some(first) = records.first() else {
+        return Ok((Vec::new(), None));
+    };
+    let mut wanted = Vec::new();
+    for (at, logged) in records.iter().enumerate() {
+        let files = wanted_files(catalog, logged, future).await?;
+        wanted.extend(files.into_iter().map(|want| (at, want)));
+    }
+    let mut stats: Vec<Vec<FileStats>> = records.iter().map(|_| Vec::new()).collect();
+    for (at, found) in read_all(lake, &first.record.dataset, wanted).await? {
+        match (found, stats.get_mut(at)) {
+            (Ok(found), Some(of_record)) => of_record.push(found),
+            (Ok(_), None) => {}
+            (Err(why), _) => {
+                stats.truncate(at);
+                return Ok((stats, Some(why)));
+            }
+        }
+    }
+    Ok((stats, None))
 }
 
 type Read = (usize, std::result::Result<FileStats, Stop>);

@@ -10,8 +10,10 @@
 //! | `dump` | the canonical dump |
 //! | `row` | between SQL values and row types; errors of the database |
 //!
-//! Journal mode WAL with `synchronous=FULL`: an acknowledged commit survives a power failure, and
-//! readers never wait for a writer. The file must lie on a local disk, never on NFS.
+//! Journal mode WAL with `synchronous=NORMAL`: a power failure leaves a sound catalog that may lack its
+//! last transactions. That is no loss: the log is durable before the catalog hears of a record, and a
+//! catalog that is behind is brought up by the next sync. Readers never wait for a writer. The file
+//! must lie on a local disk, never on NFS.
 
 mod apply;
 mod batch;

@@ -12,8 +12,8 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use crate::catalog::key::{file_id, partition_checksum};
 use crate::catalog::sqlite::apply::APPLY;
 use crate::catalog::sqlite::batch::{Batch, Held, HeldFile, Place};
-use crate::catalog::sqlite::row::{Database, encode_bound, sql_int};
-use crate::catalog::{ColumnStats, CommitRow, PartitionRow};
+use crate::catalog::sqlite::row::{Database, bound_kind, encode_bound, sql_int};
+use crate::catalog::{ColumnStats, CommitRow, PartitionRow, StatValue};
 use crate::error::{Error, Result};
 
 type Row<'q> = Separated<'q, Sqlite, &'static str>;
@@ -22,6 +22,9 @@ type Row<'q> = Separated<'q, Sqlite, &'static str>;
 const MAX_VARIABLES: usize = 32_766;
 /// Rows of one insert.
 const SIZES: [usize; 5] = [2048, 512, 64, 8, 1];
+
+/// Statistics that are made ready to be inserted at once: whole inserts.
+const STATS_AT_ONCE: usize = 4 * 2048;
 
 /// An insert of many rows: the columns, how many they are, and what follows the values.
 struct Insert {
@@ -231,10 +234,11 @@ impl Writer<'_> {
         }
         added.sort_unstable_by_key(|(order, _, _)| *order);
         let mut seqs = BTreeMap::new();
+        let mut words = Words::default();
         let mut rows = Vec::with_capacity(added.len());
         for ((order, partition, file), seq) in added.into_iter().zip(last_seq + 1..) {
             seqs.insert(order, seq);
-            rows.extend(NewFile::of(seq, partition, file)?);
+            rows.extend(NewFile::of(seq, partition, file, &mut words)?);
         }
         self.insert(&FILES, &rows, |row, file| file.bind(row))
             .await?;
@@ -254,9 +258,17 @@ impl Writer<'_> {
         }
         // By key, so that the tree grows at its end.
         rows.sort_unstable_by_key(|(seq, column)| (*seq, column.field_id));
-        let rows: Result<Vec<_>> = rows.iter().map(|(s, c)| StatsValues::of(*s, c)).collect();
-        self.insert(&STATS, &rows?, |row, stats| stats.bind(row))
-            .await
+        let mut words = Words::default();
+        // Not all of them as values at once: columns may be many.
+        for chunk in rows.chunks(STATS_AT_ONCE) {
+            let values = chunk
+                .iter()
+                .map(|(s, c)| StatsValues::of(*s, c, &mut words));
+            let values: Vec<StatsValues<'_>> = values.collect::<Result<_>>()?;
+            self.insert(&STATS, &values, |row, stats| stats.bind(row))
+                .await?;
+        }
+        Ok(())
     }
 
     async fn put_parents(&mut self, batch: &Batch<'_>) -> Result<()> {
@@ -391,20 +403,25 @@ impl Counts {
 /// A row of `data_file` that is new.
 struct NewFile {
     ints: [i64; 4],
-    id: String,
-    partition: String,
-    name: String,
-    path: String,
-    format: &'static str,
+    id: Arc<str>,
+    partition: Arc<str>,
+    name: Arc<str>,
+    path: Arc<str>,
+    format: Arc<str>,
     blake3: Arc<str>,
-    provenance: &'static str,
+    provenance: Arc<str>,
     bounds: Arc<str>,
-    attempt: Option<String>,
-    commit: String,
+    attempt: Option<Arc<str>>,
+    commit: Arc<str>,
 }
 
 impl NewFile {
-    fn of(seq: i64, partition: &PartitionRow, file: &HeldFile<'_>) -> Result<Option<Self>> {
+    fn of<'a>(
+        seq: i64,
+        partition: &'a PartitionRow,
+        file: &HeldFile<'a>,
+        words: &mut Words<'a>,
+    ) -> Result<Option<Self>> {
         let Place::New {
             spec,
             attempt,
@@ -420,34 +437,34 @@ impl NewFile {
         let [rows, bytes, number] = ints([spec.rows, spec.bytes, *number])?;
         Ok(Some(Self {
             ints: [seq, rows, bytes, number],
-            id: file_id(&partition.id, &spec.name),
-            partition: partition.id.clone(),
-            name: spec.name.clone(),
-            path: format!("{}/{}", partition.base_path, spec.name),
-            format: spec.format.as_str(),
+            id: file_id(&partition.id, &spec.name).into(),
+            partition: words.get(&partition.id),
+            name: spec.name.as_str().into(),
+            path: format!("{}/{}", partition.base_path, spec.name).into(),
+            format: words.get(spec.format.as_str()),
             blake3: spec.blake3.as_str().into(),
-            provenance: spec.provenance.as_str(),
+            provenance: words.get(spec.provenance.as_str()),
             bounds: bounds.into(),
-            attempt: attempt.map(|a| a.as_str().to_owned()),
-            commit: commit.as_str().to_owned(),
+            attempt: attempt.map(|a| words.get(a.as_str())),
+            commit: words.get(commit.as_str()),
         }))
     }
 
     fn bind(&self, row: &mut Row<'_>) {
         let [seq, rows, bytes, number] = self.ints;
         row.push_bind(seq)
-            .push_bind(self.id.clone())
-            .push_bind(self.partition.clone())
-            .push_bind(self.name.clone())
-            .push_bind(self.path.clone())
-            .push_bind(self.format)
+            .push_bind(Arc::clone(&self.id))
+            .push_bind(Arc::clone(&self.partition))
+            .push_bind(Arc::clone(&self.name))
+            .push_bind(Arc::clone(&self.path))
+            .push_bind(Arc::clone(&self.format))
             .push_bind(rows)
             .push_bind(bytes)
             .push_bind(Arc::clone(&self.blake3))
-            .push_bind(self.provenance)
+            .push_bind(Arc::clone(&self.provenance))
             .push_bind(Arc::clone(&self.bounds))
             .push_bind(self.attempt.clone())
-            .push_bind(self.commit.clone())
+            .push_bind(Arc::clone(&self.commit))
             .push_bind(number);
     }
 }
@@ -456,42 +473,55 @@ impl NewFile {
 struct StatsValues<'a> {
     seq: i64,
     column: &'a ColumnStats,
+    name: Arc<str>,
     null_count: Option<i64>,
-    kind: Option<&'static str>,
+    kind: Option<Arc<str>>,
     min: Option<Arc<str>>,
     max: Option<Arc<str>>,
 }
 
 impl<'a> StatsValues<'a> {
-    fn of(seq: i64, column: &'a ColumnStats) -> Result<Self> {
-        let min = column.min.as_ref().map(encode_bound);
-        let max = column.max.as_ref().map(encode_bound);
-        let kind = min.as_ref().or(max.as_ref()).map(|(kind, _)| *kind);
-        if max.as_ref().is_some_and(|(k, _)| Some(*k) != kind) {
+    fn of(seq: i64, column: &'a ColumnStats, words: &mut Words<'a>) -> Result<Self> {
+        let kind_of = |bound: &Option<StatValue>| bound.as_ref().map(bound_kind);
+        let kind = kind_of(&column.min).or(kind_of(&column.max));
+        if column.max.is_some() && kind_of(&column.max) != kind {
             return Err(Error::internal(format!(
                 "store the bounds of `{}`: they are of two kinds",
                 column.name
             )));
         }
+        let text = |bound: &StatValue| Arc::from(&*encode_bound(bound));
         Ok(Self {
             seq,
             column,
+            name: words.get(&column.name),
             null_count: column.null_count.map(sql_int).transpose()?,
-            kind,
-            min: min.map(|(_, text)| text.into()),
-            max: max.map(|(_, text)| text.into()),
+            kind: kind.map(|kind| words.get(kind)),
+            min: column.min.as_ref().map(text),
+            max: column.max.as_ref().map(text),
         })
     }
 
     fn bind(&self, row: &mut Row<'_>) {
         row.push_bind(self.seq)
             .push_bind(i64::from(self.column.field_id))
-            .push_bind(self.column.name.as_str())
+            .push_bind(Arc::clone(&self.name))
             .push_bind(self.null_count)
-            .push_bind(self.kind)
+            .push_bind(self.kind.clone())
             .push_bind(self.min.clone())
             .push_bind(self.max.clone())
             .push_bind(i64::from(self.column.min_exact))
             .push_bind(i64::from(self.column.max_exact));
+    }
+}
+
+/// Texts that many rows share.
+#[derive(Default)]
+struct Words<'a>(BTreeMap<&'a str, Arc<str>>);
+
+impl<'a> Words<'a> {
+    fn get(&mut self, word: &'a str) -> Arc<str> {
+        let shared = self.0.entry(word).or_insert_with(|| Arc::from(word));
+        Arc::clone(shared)
     }
 }
