@@ -98,6 +98,7 @@ fn request(job: &Job, file: &Path) -> IngestRequest {
         dataset: job.dataset.clone(),
         dt: job.date,
         inputs: vec![InputSource::file(file)],
+        format: None,
         schema_version: None,
         read: ReadSpec::default(),
         mismatch: Mismatch::Fail,

@@ -161,7 +161,7 @@ fn record(
     let micros = 1_600_000_000_000_000 + i64::try_from(day).unwrap_or(0) * 86_400_000_000;
     Ok(Record {
         format: RECORD_FORMAT,
-        min_reader: min_reader(&actions),
+        min_reader: min_reader(&actions, &[]),
         lake: lake.id().clone(),
         dataset: dataset.clone(),
         number: day + 1,
@@ -178,6 +178,7 @@ fn record(
         attempt,
         requires,
         actions,
+        joined: Vec::new(),
     })
 }
 

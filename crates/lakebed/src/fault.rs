@@ -81,6 +81,20 @@ pub fn checkpoint_every() -> Option<u64> {
     None
 }
 
+/// How many records of a sync a test wants in one transaction: `LAKEBED_SYNC_BATCH=<records>` in debug
+/// builds; `None` = as many as the rule says.
+#[cfg(debug_assertions)]
+pub fn sync_batch() -> Option<usize> {
+    let text = std::env::var("LAKEBED_SYNC_BATCH").ok()?;
+    text.parse().ok().filter(|records| *records > 0)
+}
+
+/// Never in release builds.
+#[cfg(not(debug_assertions))]
+pub fn sync_batch() -> Option<usize> {
+    None
+}
+
 /// Nothing in release builds.
 #[cfg(not(debug_assertions))]
 pub fn kill_point(_name: &'static str) {}

@@ -1,7 +1,8 @@
 //! The SQL catalog: an index over the logs that can be deleted and rebuilt at any moment.
 //!
 //! CAT-1: applying records 1..n gives the same rows, whoever applies them, in one go or in many.
-//! CAT-2: a record is applied in one transaction, guarded by the (position, hash) before it.
+//! CAT-2: a record is applied in one transaction, alone or with those next to it, guarded by the
+//! (position, hash) before the first.
 //! CAT-3: a catalog that is ahead of its log, or whose hash is not the log's, is refused, not mended.
 //! CAT-4: migrations are numbered, append-only and additive; a database of a newer line is refused.
 //! CAT-5: column statistics are those of the files that readers see, and of no others.
@@ -22,6 +23,7 @@ mod suite;
 mod sync;
 #[cfg(test)]
 mod testlog;
+mod wanted;
 
 use std::fmt;
 
@@ -45,13 +47,24 @@ pub use stats::read_footer_stats;
 pub use status::{DatasetStatus, SyncState, is_fresh, status};
 pub use sync::{SyncReport, check_past, sync, sync_all};
 
-/// Answer of [`Catalog::apply`].
+/// A record on its way into the catalog.
+#[derive(Debug, Clone, Copy)]
+pub struct NextRecord<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// BLAKE3 of its bytes.
+    pub hash: &'a ContentHash,
+    /// Statistics of the files that it adds or brings back into the sight of readers.
+    pub stats: &'a [FileStats],
+}
+
+/// Answer of [`Catalog::apply`] and [`Catalog::apply_all`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum ApplyOutcome {
-    /// Applied by this call.
+    /// Applied by this call, all that was handed in.
     Applied,
-    /// The catalog stands at or behind this record already, or elsewhere: where it stands now.
+    /// The first record is not the catalog's next one: where it stands now. Nothing was applied.
     NotNext(LogPosition),
 }
 
@@ -305,15 +318,25 @@ pub trait Catalog: Send + Sync + fmt::Debug {
     /// Every dataset with its position, by name.
     async fn list_positions(&self) -> Result<Vec<(DatasetRef, LogPosition)>>;
 
-    /// Applies the next record; `hash` is that of its bytes, `stats` those of the files it adds or
-    /// brings back into the sight of readers. Statistics of files that readers do not see after the
-    /// record are not kept.
+    /// Applies the next records of one dataset, all of them or none: the rows are those that one after
+    /// the other would have given. Statistics of files that readers do not see after their record are
+    /// not kept.
+    async fn apply_all(&self, records: &[NextRecord<'_>]) -> Result<ApplyOutcome>;
+
+    /// Applies the next record alone; `hash` is that of its bytes, `stats` as in [`NextRecord`].
     async fn apply(
         &self,
         record: &Record,
         hash: &ContentHash,
         stats: &[FileStats],
-    ) -> Result<ApplyOutcome>;
+    ) -> Result<ApplyOutcome> {
+        let next = NextRecord {
+            record,
+            hash,
+            stats,
+        };
+        self.apply_all(&[next]).await
+    }
 
     /// Puts a published schema version; the same one again changes nothing.
     async fn put_schema(&self, published: &PublishedSchema, hash: &ContentHash) -> Result<()>;

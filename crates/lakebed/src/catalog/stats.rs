@@ -11,7 +11,10 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use parquet::basic::{ColumnOrder, ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::data_type::AsBytes;
-use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    FooterTail, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
+    ParquetStatisticsPolicy,
+};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
@@ -77,7 +80,7 @@ async fn find_footer(
     path: &StorePath,
     file: &DataFileSpec,
 ) -> Result<Option<ParquetMetaData>> {
-    let Some(size) = lake.store().find_size(path).await? else {
+    let Some((size, tail)) = lake.store().find_end(path, TAIL_BYTES).await? else {
         return Ok(None);
     };
     if size != file.bytes {
@@ -85,9 +88,6 @@ async fn find_footer(
             .with("bytes", size)
             .with("bytes in the log", file.bytes));
     }
-    let Some(tail) = read_end(lake, path, size, TAIL_BYTES).await? else {
-        return Ok(None);
-    };
     let needed = footer_bytes(&tail, size).map_err(|what| corrupt(path, &what))?;
     let tail = if needed > tail.len() {
         match read_end(lake, path, size, needed).await? {
@@ -102,8 +102,9 @@ async fn find_footer(
         .checked_sub(needed)
         .and_then(|from| tail.get(from..tail.len() - FOOTER_TAIL_BYTES))
         .ok_or_else(|| corrupt(path, "it ends within its footer"))?;
-    let metadata = ParquetMetaDataReader::decode_metadata(thrift)
-        .map_err(|e| corrupt(path, "its footer cannot be read").caused_by(e))?;
+    let metadata =
+        ParquetMetaDataReader::decode_metadata_with_options(thrift, Some(&wanted_parts()))
+            .map_err(|e| corrupt(path, "its footer cannot be read").caused_by(e))?;
     let rows = metadata.file_metadata().num_rows();
     if u64::try_from(rows) != Ok(file.rows) {
         return Err(corrupt(path, "its row count is not the one in the log")
@@ -111,6 +112,13 @@ async fn find_footer(
             .with("rows in the log", file.rows));
     }
     Ok(Some(metadata))
+}
+
+/// Of a footer's statistics, the bounds and null counts alone.
+fn wanted_parts() -> ParquetMetaDataOptions {
+    ParquetMetaDataOptions::new()
+        .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
 }
 
 /// The last `length` bytes of the file; `None` when it was moved away meanwhile.

@@ -1,6 +1,7 @@
 //! What every catalog does, each behaviour once, stamped per backend; each test has its own
 //! database. A backend that is not there fails its tests, it never passes them silently.
 
+mod batches;
 mod stored;
 
 use async_trait::async_trait;
@@ -17,6 +18,9 @@ use crate::spec::{
     Provenance, PublishedSchema, ReadSpec, Record, RejectsFileSpec, SchemaSpec,
 };
 
+use batches::{
+    a_batch_is_applied_whole_or_not, records_in_one_go_or_many, two_programs_apply_batches_at_once,
+};
 use stored::{
     a_dump_tells_catalogs_apart, clear_keeps_the_lake_and_the_reads, commits_are_counted,
     empty_days_are_days, opening_at_once_makes_one_catalog, schemas_never_change,
@@ -73,6 +77,9 @@ stamp!(
     schemas_never_change,
     sources_are_replaced,
     two_programs_apply_at_once,
+    records_in_one_go_or_many,
+    a_batch_is_applied_whole_or_not,
+    two_programs_apply_batches_at_once,
     opening_at_once_makes_one_catalog,
     clear_keeps_the_lake_and_the_reads,
     commits_are_counted,

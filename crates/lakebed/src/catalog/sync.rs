@@ -1,30 +1,25 @@
 //! Bringing the catalog up to the logs.
 //!
-//! `sync` reads the records after the catalog's position and applies them in order; several programs
-//! may do so at once, each record is applied by exactly one of them (CAT-2). A catalog that is ahead
-//! of its log or that knows another past is refused (CAT-3).
-//!
-//! Statistics are read from the footers of those files alone that readers still see after the last
-//! known record (CAT-5): what a later record removes or retires may be gone from the disk.
+//! `sync` reads the records after the catalog's position and applies them in order, in batches of one
+//! transaction; several programs may do so at once, each record is applied by exactly one of them
+//! (CAT-2). A catalog that is ahead of its log or that knows another past is refused (CAT-3). Whatever
+//! ends a sync, the records before it are applied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::catalog::foreign::foreign_catalog;
-use crate::catalog::key::is_visible;
 use crate::catalog::schemas::sync_schemas;
-use crate::catalog::stats::read_footer_stats;
-use crate::catalog::{ApplyOutcome, Catalog, FileStats, PartitionFilter};
-use crate::error::{Error, Result};
+use crate::catalog::wanted::{Future, Prepared, Stop, brings_back};
+use crate::catalog::{ApplyOutcome, Catalog, NextRecord};
+use crate::error::{Error, ErrorKind, Result};
 use crate::log::{LogWalk, LoggedRecord, check_position, list_datasets};
-use crate::name::{AttemptId, DatasetRef};
-use crate::spec::{Action, DataFileSpec, LogPosition, PartitionKey};
-use crate::store::{Lake, data_file_path};
+use crate::name::DatasetRef;
+use crate::spec::LogPosition;
+use crate::store::Lake;
 
-/// Footers read at once.
-const FOOTERS_AT_ONCE: usize = 16;
 /// Records held in memory at most; of more, batches are read a second time.
 const FEW_RECORDS: usize = 4096;
 
@@ -58,6 +53,16 @@ pub async fn check_past(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef
 /// Applies everything the dataset's log holds after the catalog's position.
 pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<SyncReport> {
     bind(lake, catalog).await?;
+    sync_seen(lake, catalog, dataset, None).await
+}
+
+/// As [`sync`]; `seen` are records that were read already, where the catalog still stands before them.
+async fn sync_seen(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    dataset: &DatasetRef,
+    mut seen: Option<Ahead>,
+) -> Result<SyncReport> {
     let mut report: Option<SyncReport> = None;
     let mut missing_before = false;
     loop {
@@ -69,7 +74,10 @@ pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> R
             applied: 0,
         });
         report.to = report.to.max(position.number);
-        let ahead = Ahead::look(lake, dataset, position).await?;
+        let ahead = match seen.take().filter(|ahead| ahead.from == position) {
+            Some(ahead) => ahead,
+            None => Ahead::look(lake, dataset, position).await?,
+        };
         let last = ahead.last;
         match apply_ahead(lake, catalog, ahead, report).await? {
             Pass::Done => return Ok(report.clone()),
@@ -88,13 +96,30 @@ pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> R
 /// Syncs every dataset of the lake and every published schema.
 pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncReport>> {
     bind(lake, catalog).await?;
-    let mut datasets: BTreeSet<DatasetRef> = list_datasets(lake).await?.into_iter().collect();
+    let known = catalog.list_positions().await?;
+    let found = list_datasets(lake).await?.into_iter();
     // A dataset that the catalog knows and the lake does not is refused by `sync`, not passed over.
-    datasets.extend(catalog.list_positions().await?.into_iter().map(|(d, _)| d));
+    let mut datasets: BTreeMap<DatasetRef, LogPosition> =
+        found.map(|d| (d, LogPosition::START)).collect();
+    datasets.extend(known);
+    let mut waiting = datasets.into_iter();
+    let mut next = waiting.next();
+    let mut seen = None;
     let mut reports = Vec::new();
-    for dataset in &datasets {
-        sync_schemas(lake, catalog, dataset).await?;
-        reports.push(sync(lake, catalog, dataset).await?);
+    while let Some((dataset, _)) = next {
+        next = waiting.next();
+        // While a dataset is applied, the records of the next one are read. What is wrong with them is
+        // told in its turn.
+        let mut looks = JoinSet::new();
+        if let Some((dataset, from)) = next.clone() {
+            let lake = lake.clone();
+            looks.spawn(async move { Ahead::look(&lake, &dataset, from).await.ok() });
+        }
+        sync_schemas(lake, catalog, &dataset).await?;
+        reports.push(sync_seen(lake, catalog, &dataset, seen.take()).await?);
+        if let Some(look) = looks.join_next().await {
+            seen = look.map_err(|e| Error::internal("read the log").caused_by(e))?;
+        }
     }
     Ok(reports)
 }
@@ -171,7 +196,7 @@ async fn apply_ahead(
     report: &mut SyncReport,
 ) -> Result<Pass> {
     if let Some(records) = &ahead.few {
-        return apply_all(lake, catalog, (records, &ahead.future), report).await;
+        return apply_batches(lake, catalog, (records, &ahead.future), report).await;
     }
     let walk = walk_from(lake, &report.dataset, &ahead.from).await?;
     let mut walk = walk.until(ahead.last);
@@ -180,243 +205,108 @@ async fn apply_ahead(
         if batch.is_empty() {
             return Ok(Pass::Done);
         }
-        match apply_all(lake, catalog, (&batch, &ahead.future), report).await? {
+        match apply_batches(lake, catalog, (&batch, &ahead.future), report).await? {
             Pass::Done => {}
             other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
         }
     }
 }
 
-async fn apply_all(
+/// While a batch is applied, the footers of the next one are read.
+async fn apply_batches(
     lake: &Lake,
     catalog: &dyn Catalog,
     (records, future): (&[LoggedRecord], &Future),
     report: &mut SyncReport,
 ) -> Result<Pass> {
-    for logged in records {
-        let wanted = wanted_files(catalog, logged, future).await?;
-        let stats = match read_all(lake, &logged.record.dataset, wanted).await? {
-            Found::All(stats) => stats,
-            Found::Missing(e) => {
-                return Ok(Pass::Missing(e.with("record", logged.record.number)));
-            }
-        };
-        match catalog.apply(&logged.record, &logged.hash, &stats).await? {
-            ApplyOutcome::Applied => {
-                report.applied += 1;
-                report.to = logged.record.number;
-            }
-            ApplyOutcome::NotNext(at) if at.number >= logged.record.number => {
-                return Ok(Pass::Overtaken);
-            }
-            // The catalog went back: somebody cleared it. The next look tells.
-            ApplyOutcome::NotNext(at) if at.number + 1 < logged.record.number => {
-                return Ok(Pass::Overtaken);
-            }
-            ApplyOutcome::NotNext(at) => {
-                return Err(Error::corrupt(format!(
-                    "the catalog stands at record {} of `{}`, but not at the one of this log",
-                    at.number, logged.record.dataset
-                ))
-                .with("catalog", catalog.location())
-                .with("invariant", "CAT-3")
-                .hint("the lake and the catalog have different pasts: check which lake this is, then `lakebed catalog rebuild`"));
-            }
-        }
-    }
-    Ok(Pass::Done)
-}
-
-/// A place among the known records: (record number, place of the action in it).
-type Place = (u64, usize);
-
-/// What the known records say of files and partitions in the end.
-#[derive(Default)]
-struct Future {
-    /// The last action that removes the file.
-    removed: BTreeMap<(PartitionKey, String), Place>,
-    /// The last action that changes the partition's state, and whether readers see it then.
-    visible: BTreeMap<PartitionKey, (Place, bool)>,
-}
-
-impl Future {
-    fn note(&mut self, logged: &LoggedRecord) {
-        for (index, action) in logged.record.actions.iter().enumerate() {
-            let place = (logged.record.number, index);
-            match action {
-                Action::RemoveFile { partition, name } => {
-                    self.removed.insert((*partition, name.clone()), place);
-                }
-                Action::AddPartition { partition, state }
-                | Action::SetState {
-                    partition,
-                    to: state,
-                    ..
-                } => {
-                    self.visible.insert(*partition, (place, is_visible(*state)));
-                }
-                Action::AddFile { .. }
-                | Action::AddInput { .. }
-                | Action::AddRejects { .. }
-                | Action::RetryRejects { .. }
-                | Action::Complete { .. }
-                | Action::Open { .. }
-                | Action::Abandon { .. }
-                | Action::EraseInput { .. } => {}
-            }
-        }
-    }
-
-    /// Whether readers see the file in the end, as far as the actions from `from` on say.
-    fn keeps(&self, from: Place, partition: &PartitionKey, name: &str) -> bool {
-        let removed = self
-            .removed
-            .get(&(*partition, name.to_owned()))
-            .is_some_and(|at| *at >= from);
-        let hidden = self
-            .visible
-            .get(partition)
-            .is_some_and(|(at, visible)| *at >= from && !visible);
-        !removed && !hidden
-    }
-}
-
-/// A file whose footer is wanted.
-struct Wanted {
-    partition: PartitionKey,
-    file: DataFileSpec,
-    attempt: Option<AttemptId>,
-}
-
-/// Files whose statistics go in with a record: those it adds, and those of partitions that it brings
-/// back into sight.
-async fn wanted_files(
-    catalog: &dyn Catalog,
-    logged: &LoggedRecord,
-    future: &Future,
-) -> Result<Vec<Wanted>> {
-    let record = &logged.record;
-    let mut wanted = Vec::new();
-    for (index, action) in record.actions.iter().enumerate() {
-        match action {
-            Action::AddFile { partition, file } => {
-                if future.keeps((record.number, index), partition, &file.name) {
-                    wanted.push(Wanted {
-                        partition: *partition,
-                        file: file.clone(),
-                        attempt: record.attempt_of(index).cloned(),
-                    });
-                }
-            }
-            Action::SetState {
-                partition,
-                from,
-                to,
-            } if is_visible(*to) && !is_visible(*from) => {
-                for known in known_files(catalog, &record.dataset, partition).await? {
-                    // From the record's first action on: the catalog stands before it.
-                    if future.keeps((record.number, 0), partition, &known.file.name) {
-                        wanted.push(known);
-                    }
-                }
-            }
-            Action::AddPartition { .. }
-            | Action::RemoveFile { .. }
-            | Action::AddInput { .. }
-            | Action::AddRejects { .. }
-            | Action::RetryRejects { .. }
-            | Action::SetState { .. }
-            | Action::Complete { .. }
-            | Action::Open { .. }
-            | Action::Abandon { .. }
-            | Action::EraseInput { .. } => {}
-        }
-    }
-    Ok(wanted)
-}
-
-/// The files that the catalog has in a partition that readers do not see yet.
-async fn known_files(
-    catalog: &dyn Catalog,
-    dataset: &DatasetRef,
-    partition: &PartitionKey,
-) -> Result<Vec<Wanted>> {
-    let filter = PartitionFilter {
-        dataset: Some(dataset.clone()),
-        dt_from: Some(partition.dt),
-        dt_to: Some(partition.dt),
-        schema_versions: vec![partition.schema_version],
-        all_states: true,
-    };
-    let mut known = Vec::new();
-    for row in catalog.list_files(&filter).await? {
-        if row.key != *partition {
-            continue;
-        }
-        known.push(Wanted {
-            partition: row.key,
-            attempt: row.attempt.map(|a| a.parse()).transpose()?,
-            file: DataFileSpec {
-                name: row.name,
-                format: row.format,
-                rows: row.row_count,
-                bytes: row.byte_size,
-                blake3: row.blake3,
-                provenance: row.provenance,
-                bounds: BTreeMap::new(),
-                parents: Vec::new(),
-            },
-        });
-    }
-    Ok(known)
-}
-
-enum Found {
-    All(Vec<FileStats>),
-    Missing(Error),
-}
-
-/// Reads the footers, several at once; the answer is in the order of the files.
-async fn read_all(lake: &Lake, dataset: &DatasetRef, wanted: Vec<Wanted>) -> Result<Found> {
-    let mut found: BTreeMap<usize, FileStats> = BTreeMap::new();
-    let mut reads = JoinSet::new();
-    let mut files = wanted.into_iter().enumerate();
+    let mut rest = records;
+    let mut prepared = Prepared::read(lake, catalog, rest, future).await?;
     loop {
-        while reads.len() < FOOTERS_AT_ONCE
-            && let Some((at, want)) = files.next()
-        {
-            let (lake, dataset) = (lake.clone(), dataset.clone());
-            reads.spawn(async move {
-                let stats = read_footer_stats(
-                    &lake,
-                    &dataset,
-                    &want.partition,
-                    &want.file,
-                    want.attempt.as_ref(),
-                )
-                .await;
-                (at, want, stats)
-            });
-        }
-        let Some(read) = reads.join_next().await else {
-            return Ok(Found::All(found.into_values().collect()));
-        };
-        let (at, want, stats) =
-            read.map_err(|e| Error::internal("read the footer of a data file").caused_by(e))?;
-        match stats? {
-            Some(stats) => {
-                found.insert(at, stats);
+        (_, rest) = rest.split_at(prepared.records.len());
+        let is_early = |next: &LoggedRecord| prepared.stop.is_none() && !brings_back(&next.record);
+        let early = rest.first().is_some_and(is_early);
+        let read = async {
+            match early {
+                true => Some(Prepared::read(lake, catalog, rest, future).await),
+                false => None,
             }
-            None => return Ok(Found::Missing(missing(dataset, &want))),
+        };
+        let (applied, read) = tokio::join!(apply_prepared(catalog, prepared, report), read);
+        match applied? {
+            Pass::Done if rest.is_empty() => return Ok(Pass::Done),
+            Pass::Done => {}
+            other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
         }
+        prepared = match read {
+            Some(read) => read?,
+            None => Prepared::read(lake, catalog, rest, future).await?,
+        };
     }
 }
 
-fn missing(dataset: &DatasetRef, want: &Wanted) -> Error {
-    Error::corrupt("a data file that the log names is not in the lake")
-        .with("file", data_file_path(dataset, &want.partition, &want.file.name))
-        .with("attempt", want.attempt.as_ref().map_or("none", |a| a.as_str()))
-        .hint("restore the file from a backup, or run `lakebed audit`; records after this one were not applied")
+async fn apply_prepared(
+    catalog: &dyn Catalog,
+    prepared: Prepared<'_>,
+    report: &mut SyncReport,
+) -> Result<Pass> {
+    let with_stats = prepared.records.iter().zip(&prepared.stats);
+    let batch: Vec<NextRecord<'_>> = with_stats
+        .map(|(logged, stats)| NextRecord {
+            record: &logged.record,
+            hash: &logged.hash,
+            stats,
+        })
+        .collect();
+    let applied = match apply_batch(catalog, &batch, report).await {
+        // One of them contradicts those before it: these are applied, and it is named.
+        Err(e) if e.kind() == ErrorKind::CorruptData && batch.len() > 1 => {
+            let mut applied = Pass::Done;
+            for next in &batch {
+                applied = apply_batch(catalog, std::slice::from_ref(next), report).await?;
+                if !matches!(applied, Pass::Done) {
+                    break;
+                }
+            }
+            applied
+        }
+        applied => applied?,
+    };
+    match (applied, prepared.stop) {
+        (Pass::Done, Some(Stop::Missing(e))) => {
+            let number = report.to + 1;
+            Ok(Pass::Missing(e.with("record", number)))
+        }
+        (Pass::Done, Some(Stop::Failed(e))) => Err(e),
+        (applied, _) => Ok(applied),
+    }
+}
+
+async fn apply_batch(
+    catalog: &dyn Catalog,
+    batch: &[NextRecord<'_>],
+    report: &mut SyncReport,
+) -> Result<Pass> {
+    let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
+        return Ok(Pass::Done);
+    };
+    let (first, last) = (first.record, last.record);
+    match catalog.apply_all(batch).await? {
+        ApplyOutcome::Applied => {
+            report.applied += batch.len() as u64;
+            report.to = last.number;
+            Ok(Pass::Done)
+        }
+        ApplyOutcome::NotNext(at) if at.number >= first.number => Ok(Pass::Overtaken),
+        // The catalog went back: somebody cleared it. The next look tells.
+        ApplyOutcome::NotNext(at) if at.number + 1 < first.number => Ok(Pass::Overtaken),
+        ApplyOutcome::NotNext(at) => Err(Error::corrupt(format!(
+            "the catalog stands at record {} of `{}`, but not at the one of this log",
+            at.number, first.dataset
+        ))
+        .with("catalog", catalog.location())
+        .with("invariant", "CAT-3")
+        .hint("the lake and the catalog have different pasts: check which lake this is, then `lakebed catalog rebuild`")),
+    }
 }
 
 #[cfg(test)]

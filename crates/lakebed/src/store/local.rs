@@ -17,6 +17,7 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::store::layout::{Layout, stage_root};
+use crate::store::listing::{list_below, listed_child};
 use crate::store::{
     Capabilities, ListedFile, MoveOutcome, PutOutcome, StageFile, Store, StorePath,
 };
@@ -108,14 +109,6 @@ impl LocalStore {
         }
     }
 
-    /// The path within the lake. A name that is none (a backslash, say, or no Unicode) is still
-    /// listed, escaped: what is not listed is never found to be a stranger.
-    fn listed_path(&self, path: &Path) -> Option<StorePath> {
-        let relative = path.strip_prefix(&self.root).ok()?.to_string_lossy();
-        let checked = StorePath::new(&*relative);
-        Some(checked.unwrap_or_else(|_| StorePath::from_checked(String::new()).child(&relative)))
-    }
-
     /// Folders of the stage that a move has emptied go with it: listings show files alone, so nobody
     /// would ever find them.
     fn prune_stage(&self, moved_from: &Path) {
@@ -148,32 +141,6 @@ impl LocalStore {
                 placed => return Ok(placed),
             }
         }
-    }
-
-    fn walk(&self, folder: &Path, into: &mut Vec<ListedFile>) -> Result<()> {
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(Error::io("list the folder", folder.display(), e)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(|e| Error::io("list the folder", folder.display(), e))?;
-            let path = entry.path();
-            let meta = match fs::metadata(&path) {
-                Ok(meta) => meta,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(Error::io("look at the file", path.display(), e)),
-            };
-            if meta.is_dir() {
-                self.walk(&path, into)?;
-            } else if let Some(path) = self.listed_path(&path) {
-                into.push(ListedFile {
-                    path,
-                    size_bytes: meta.len(),
-                });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -328,17 +295,30 @@ impl Store for LocalStore {
             .map_err(|e| Error::io("read the file", file.display(), e))
     }
 
+    async fn find_end(&self, path: &StorePath, length: usize) -> Result<Option<(u64, Bytes)>> {
+        let file = self.resolve(path);
+        let read = || -> io::Result<(u64, Bytes)> {
+            let mut f = File::open(&file)?;
+            let size = f.metadata()?.len();
+            let wanted = usize::try_from(size).unwrap_or(length).min(length);
+            if wanted as u64 != size {
+                f.seek(SeekFrom::Start(size - wanted as u64))?;
+            }
+            let mut bytes = vec![0; wanted];
+            f.read_exact(&mut bytes)?;
+            Ok((size, bytes.into()))
+        };
+        absent("read the file", &file, read())
+    }
+
     async fn list(&self, folder: &StorePath) -> Result<Vec<ListedFile>> {
-        let mut files = Vec::new();
-        self.walk(&self.resolve(folder), &mut files)?;
-        files.sort();
-        Ok(files)
+        list_below(&self.resolve(folder), folder)
     }
 
     async fn list_entries(&self, folder: &StorePath) -> Result<Vec<StorePath>> {
-        let folder = self.resolve(folder);
-        let failed = |e| Error::io("list the folder", folder.display(), e);
-        let entries = match fs::read_dir(&folder) {
+        let local = self.resolve(folder);
+        let failed = |e| Error::io("list the folder", local.display(), e);
+        let entries = match fs::read_dir(&local) {
             Ok(entries) => entries,
             Err(e)
                 if matches!(
@@ -352,7 +332,7 @@ impl Store for LocalStore {
         };
         let mut paths = Vec::new();
         for entry in entries {
-            paths.extend(self.listed_path(&entry.map_err(failed)?.path()));
+            paths.push(listed_child(folder, &entry.map_err(failed)?.file_name()));
         }
         paths.sort();
         Ok(paths)

@@ -7,6 +7,7 @@
 
 mod lake;
 mod layout;
+mod listing;
 mod local;
 mod path;
 mod probe;
@@ -19,7 +20,7 @@ use std::io::Write;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 
 pub use lake::Lake;
 pub use layout::{
@@ -103,6 +104,20 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// `length` bytes from `offset`; fewer only at the end of the object.
     async fn read_range(&self, path: &StorePath, offset: u64, length: usize) -> Result<Bytes>;
+
+    /// The object's size and its last `length` bytes, all of them where it is shorter; `None` when it is
+    /// not there.
+    async fn find_end(&self, path: &StorePath, length: usize) -> Result<Option<(u64, Bytes)>> {
+        let Some(size) = self.find_size(path).await? else {
+            return Ok(None);
+        };
+        let offset = size.saturating_sub(length as u64);
+        match self.read_range(path, offset, length).await {
+            Ok(bytes) => Ok(Some((size, bytes))),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
 
     /// Every file below the folder, sorted by path; an absent folder is empty.
     async fn list(&self, folder: &StorePath) -> Result<Vec<ListedFile>>;

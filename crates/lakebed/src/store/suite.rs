@@ -51,6 +51,8 @@ stamp!(
     a_large_stage_file_is_what_was_written,
     a_stage_file_is_new,
     listings_are_sorted_and_escaped,
+    large_listings_are_whole_and_sorted,
+    the_end_of_an_object_comes_with_its_size,
     names_are_those_directly_in_a_folder,
     folders_are_deleted_whole,
     unwritable_places_say_so,
@@ -362,6 +364,34 @@ async fn a_stage_file_is_new<B: Backend>() {
     let name = path("_lake/stage/a/x");
     store.create_stage_file(&name).unwrap().finish().unwrap();
     assert!(store.create_stage_file(&name).is_err());
+}
+
+async fn large_listings_are_whole_and_sorted<B: Backend>() {
+    let store = B::new().open();
+    let mut put = Vec::new();
+    for n in 0..40 {
+        // A folder and a file whose names differ by what sorts around the slash.
+        for name in ["x.y/z", "x/y/z", "x-y", "x0/z"] {
+            let path = path(&format!("clean/d{n:02}/{name}"));
+            store.replace(&path, name.as_bytes()).await.unwrap();
+            put.push((path, name.len() as u64));
+        }
+    }
+    put.sort();
+    let found = store.list(&path("clean")).await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|f| (f.path, f.size_bytes)).collect();
+    assert_eq!(found, put);
+}
+
+async fn the_end_of_an_object_comes_with_its_size<B: Backend>() {
+    let store = B::new().open();
+    store.replace(&path("a/f"), b"0123456789").await.unwrap();
+    for (length, end) in [(3, "789"), (10, "0123456789"), (99, "0123456789"), (0, "")] {
+        let found = store.find_end(&path("a/f"), length).await.unwrap();
+        assert_eq!(found, Some((10, end.into())), "{length}");
+    }
+    assert_eq!(store.find_end(&path("a/g"), 3).await.unwrap(), None);
+    assert_eq!(store.find_end(&path("a/f/g"), 3).await.unwrap(), None);
 }
 
 async fn listings_are_sorted_and_escaped<B: Backend>() {

@@ -8,12 +8,12 @@ use crate::catalog::sqlite::SqliteCatalog;
 use crate::catalog::sqlite::apply::{bound_lake, position_of};
 use crate::catalog::sqlite::row::Columns;
 use crate::catalog::{
-    ApplyOutcome, Catalog, CommitRow, FileRow, FileStats, PartitionFilter, PartitionRow, SchemaRow,
-    SourceDayRow, SourceRow, StatsRow,
+    ApplyOutcome, Catalog, CommitRow, FileRow, NextRecord, PartitionFilter, PartitionRow,
+    SchemaRow, SourceDayRow, SourceRow, StatsRow,
 };
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetRef, LakeId};
-use crate::spec::{LakeSpec, LogPosition, PublishedSchema, Record};
+use crate::spec::{LakeSpec, LogPosition, PublishedSchema};
 use crate::time::BusinessDate;
 
 /// Every table that `clear` empties, children before parents.
@@ -105,13 +105,8 @@ impl Catalog for SqliteCatalog {
             .collect()
     }
 
-    async fn apply(
-        &self,
-        record: &Record,
-        hash: &ContentHash,
-        stats: &[FileStats],
-    ) -> Result<ApplyOutcome> {
-        self.apply_record(record, hash, stats).await
+    async fn apply_all(&self, records: &[NextRecord<'_>]) -> Result<ApplyOutcome> {
+        self.apply_records(records).await
     }
 
     async fn put_schema(&self, published: &PublishedSchema, hash: &ContentHash) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::name::DatasetRef;
 use crate::spec::PartitionKey;
 
-const PARTITIONS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, p.id, \
+pub(super) const PARTITIONS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, p.id, \
     p.source, p.base_path, p.file_count, p.row_count, p.byte_size, p.file_format, p.created_at, \
     p.updated_at, p.is_active, p.state, p.is_complete, p.checksum, p.provenance, \
     p.parent_partition_id, p.log_position FROM dataset_partition_info p WHERE 1";
@@ -112,7 +112,7 @@ fn place(c: &mut Columns<'_>) -> Result<(DatasetRef, PartitionKey)> {
     Ok((dataset, key))
 }
 
-fn partition_row(c: &mut Columns<'_>) -> Result<PartitionRow> {
+pub(super) fn partition_row(c: &mut Columns<'_>) -> Result<PartitionRow> {
     let (dataset, key) = place(c)?;
     Ok(PartitionRow {
         id: c.text()?,

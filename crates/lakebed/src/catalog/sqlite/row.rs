@@ -1,5 +1,6 @@
 //! Between SQL values and row types, and what an error of the database asks of its reader.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use sqlx::Row;
@@ -245,13 +246,23 @@ impl<'r> Columns<'r> {
     }
 }
 
-/// A bound as (kind, text): nothing is lost.
-pub(super) fn encode_bound(value: &StatValue) -> (&'static str, String) {
+/// The kind of a bound: how its text is read.
+pub(super) fn bound_kind(value: &StatValue) -> &'static str {
     match value {
-        StatValue::Int(n) => ("int", n.to_string()),
-        StatValue::Float(x) => ("float", format!("{x:?}")),
-        StatValue::Decimal(n) => ("decimal", n.to_string()),
-        StatValue::Text(t) => ("text", t.clone()),
+        StatValue::Int(_) => "int",
+        StatValue::Float(_) => "float",
+        StatValue::Decimal(_) => "decimal",
+        StatValue::Text(_) => "text",
+    }
+}
+
+/// A bound as text: with its kind nothing is lost.
+pub(super) fn encode_bound(value: &StatValue) -> Cow<'_, str> {
+    match value {
+        StatValue::Int(n) => n.to_string().into(),
+        StatValue::Float(x) => format!("{x:?}").into(),
+        StatValue::Decimal(n) => n.to_string().into(),
+        StatValue::Text(t) => t.as_str().into(),
     }
 }
 
@@ -289,7 +300,7 @@ mod tests {
             StatValue::Decimal(i128::MIN),
             StatValue::Text("微博 \u{0}\"'\n".to_owned()),
         ] {
-            let (kind, text) = encode_bound(&value);
+            let (kind, text) = (bound_kind(&value), encode_bound(&value));
             let back = decode_bound(kind, &text);
             match (&back, &value) {
                 (Some(StatValue::Float(a)), StatValue::Float(b)) => {

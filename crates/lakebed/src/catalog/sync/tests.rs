@@ -7,13 +7,15 @@ use crate::catalog::testlog::{
     TestLog, add, dataset, file, key, lake_spec, new_lake, put, small_parquet,
 };
 use crate::catalog::{
-    DatasetStatus, SourceRow, SqliteCatalog, StatValue, SyncState, is_fresh, rebuild, status,
-    sync_schemas,
+    DatasetStatus, PartitionFilter, SourceRow, SqliteCatalog, StatValue, SyncState, is_fresh,
+    rebuild, status, sync_schemas,
 };
 use crate::error::ErrorKind;
 use crate::name::ContentHash;
-use crate::spec::{By, Operation, PartitionState, PublishedSchema, ReadSpec, SchemaSpec};
-use crate::store::{log_record_path, schema_path, staged_path};
+use crate::spec::{
+    Action, By, Operation, PartitionKey, PartitionState, PublishedSchema, ReadSpec, SchemaSpec,
+};
+use crate::store::{data_file_path, log_record_path, schema_path, staged_path};
 use crate::time::Instant;
 
 /// Actions of a record, and the files that disappear after it.
@@ -446,6 +448,47 @@ async fn a_name_may_leave_and_come_back_in_one_record() {
     assert_eq!(bounds, [Some(StatValue::Int(1)), Some(StatValue::Int(3))]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_record_stops_the_sync_before_itself() {
+    let mut f = Fixture::new().await;
+    let catalog = f.catalog("a.db").await;
+    let p = key(DAY, 1, 0);
+    let a = f.place(p, "a", &[1]).await;
+    let b = f.place(p, "b", &[2]).await;
+    f.append(vec![a.clone()]).await;
+    f.append(vec![b]).await;
+    f.append(vec![a]).await;
+    f.append(vec![]).await;
+    let error = f.sync(&catalog).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CorruptData);
+    assert!(
+        error
+            .context()
+            .iter()
+            .any(|(k, v)| *k == "record" && v == "3"),
+        "{error:?}"
+    );
+    assert_eq!(catalog.position(&dataset()).await.unwrap().number, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_return_into_sight_is_read_in_the_midst_of_a_log() {
+    use PartitionState::{Active, Superseded};
+    let mut f = Fixture::new().await;
+    let p = key(DAY, 1, 0);
+    for i in 0..4 {
+        let action = f.place(p, &format!("f{i}"), &[i]).await;
+        f.append(vec![action]).await;
+        f.append(vec![set(p, Active, Superseded)]).await;
+        f.append(vec![set(p, Superseded, Active)]).await;
+    }
+    let whole = f.catalog("a.db").await;
+    assert_eq!(f.sync(&whole).await.unwrap().applied, 12);
+    let rows = whole.list_column_stats(&everything(), &[1]).await.unwrap();
+    let bounds: Vec<_> = rows.iter().map(|r| r.stats.min.clone()).collect();
+    assert_eq!(bounds, [0, 1, 2, 3].map(|i| Some(StatValue::Int(i))));
+}
+
 /// The half of the next test that dies; it does nothing when run by itself.
 #[tokio::test]
 #[ignore = "run by `a_sync_may_die_anywhere` in a process of its own"]
@@ -462,13 +505,19 @@ async fn dying_sync() {
 #[cfg(debug_assertions)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sync_may_die_anywhere() {
-    for (point, applied) in [
-        ("sync.before_apply", 0),
-        ("sync.before_apply:2", 1),
-        ("sync.in_transaction", 0),
-        ("sync.in_transaction:3", 2),
-        ("sync.applied", 1),
-        ("sync.applied:3", 3),
+    for (point, batch, applied) in [
+        ("sync.before_apply", 1, 0),
+        ("sync.before_apply:2", 1, 1),
+        ("sync.in_transaction", 1, 0),
+        ("sync.in_transaction:3", 1, 2),
+        ("sync.applied", 1, 1),
+        ("sync.applied:3", 1, 3),
+        ("sync.in_transaction", 2, 0),
+        ("sync.applied", 2, 2),
+        ("sync.before_apply:2", 2, 2),
+        ("sync.in_transaction:2", 2, 2),
+        ("sync.in_transaction", 3, 0),
+        ("sync.applied", 3, 3),
     ] {
         let mut f = Fixture::new().await;
         for i in 0..3 {
@@ -479,12 +528,16 @@ async fn a_sync_may_die_anywhere() {
             .args(["--ignored", "--exact", "catalog::sync::tests::dying_sync"])
             .env("LAKEBED_TEST_FOLDER", f.dir.path())
             .env("LAKEBED_KILL_POINT", point)
+            .env("LAKEBED_SYNC_BATCH", batch.to_string())
             .output()
             .unwrap();
         assert!(!child.status.success(), "{point} was not reached");
         let catalog = f.catalog("a.db").await;
         let position = catalog.position(&dataset()).await.unwrap();
-        assert_eq!(position.number, applied, "{point}");
+        assert_eq!(
+            position.number, applied,
+            "{point}, {batch} records in one go"
+        );
         assert_eq!(f.sync(&catalog).await.unwrap().applied, 3 - applied);
         let whole = f.catalog("b.db").await;
         f.sync(&whole).await.unwrap();

@@ -2,11 +2,14 @@
 //!
 //! CAT-6: the catalog says of partitions and files what the log says.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::catalog::{Catalog, FileRow, PartitionFilter, PartitionRow};
 use crate::error::Result;
 use crate::govern::audit::collect::{DatasetView, View};
+use crate::govern::audit::each::in_order;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
 use crate::log::{DatasetState, Partition, read_record};
 use crate::name::DatasetRef;
@@ -19,8 +22,8 @@ const REBUILD: &str = "the log wins: run `lakebed catalog rebuild`";
 
 pub(super) async fn check(
     lake: &Lake,
-    catalog: &dyn Catalog,
-    view: &View,
+    catalog: &Arc<dyn Catalog>,
+    view: &Arc<View>,
     report: &mut AuditReport,
 ) -> Result<()> {
     if let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) {
@@ -39,11 +42,21 @@ pub(super) async fn check(
         });
         return Ok(());
     }
-    for (dataset, data) in &view.datasets {
-        check_schemas(catalog, dataset, data, report).await?;
-        if let Some(state) = &data.state {
-            check_dataset(lake, catalog, state, report).await?;
+    let looks = view.datasets.keys().cloned().map(|dataset| {
+        let (lake, catalog, view) = (lake.clone(), Arc::clone(catalog), Arc::clone(view));
+        async move {
+            let mut found = Vec::new();
+            if let Some(data) = view.datasets.get(&dataset) {
+                check_schemas(&*catalog, &dataset, data, &mut found).await?;
+                if let Some(state) = &data.state {
+                    check_dataset(&lake, &*catalog, state, &mut found).await?;
+                }
+            }
+            Ok(found)
         }
+    });
+    for found in in_order(looks.collect()).await? {
+        report.findings.extend(found);
     }
     let positions = catalog.list_positions().await?.into_iter();
     for (dataset, position) in
@@ -76,14 +89,15 @@ async fn check_dataset(
     lake: &Lake,
     catalog: &dyn Catalog,
     state: &DatasetState,
-    report: &mut AuditReport,
+    findings: &mut Vec<Finding>,
 ) -> Result<()> {
-    let mut state = state.clone();
+    // Most often the log has not gone on, and the fold need not be copied.
+    let mut state = Cow::Borrowed(state);
     for _ in 0..MAX_ROUNDS {
         let position = catalog.position(state.dataset()).await?;
         if position.number > state.position().number {
             // Records that came since the look at the log, unless the log has lost its end.
-            state.catch_up(lake).await?;
+            state.to_mut().catch_up(lake).await?;
         }
         // Where the catalog is behind, its last record must still be the log's.
         let there = read_record(lake, state.dataset(), position.number)
@@ -103,7 +117,7 @@ async fn check_dataset(
             }),
         }
         if found.is_empty() || catalog.position(state.dataset()).await? == position {
-            report.findings.extend(found);
+            findings.extend(found);
             return Ok(());
         }
     }
@@ -115,7 +129,7 @@ async fn check_schemas(
     catalog: &dyn Catalog,
     dataset: &DatasetRef,
     data: &DatasetView,
-    report: &mut AuditReport,
+    findings: &mut Vec<Finding>,
 ) -> Result<()> {
     // Rows that cannot be read are found by the deep comparison of all rows.
     let Ok(rows) = catalog.list_schemas(Some(dataset)).await else {
@@ -123,7 +137,7 @@ async fn check_schemas(
     };
     let known: BTreeSet<u32> = rows.iter().map(|row| row.version).collect();
     for version in data.schemas.difference(&known) {
-        report.findings.push(Finding {
+        findings.push(Finding {
             invariant: "CAT-3",
             severity: Severity::Warning,
             dataset: Some(dataset.clone()),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::govern::audit::each::in_order;
 use crate::govern::audit::{Finding, Repair, Severity, checkpoint};
 use crate::log::{DatasetState, list_datasets, staged_attempts};
 use crate::name::{AttemptId, DatasetRef, Layer};
@@ -57,12 +58,9 @@ fn judged(error: Error) -> Result<Error> {
 }
 
 impl DatasetView {
-    async fn collect(
-        lake: &Lake,
-        dataset: &DatasetRef,
-        checkpoints: &mut Vec<Finding>,
-    ) -> Result<Self> {
-        let (state, error) = match checkpoint::fold(lake, dataset, checkpoints).await {
+    async fn collect(lake: &Lake, dataset: &DatasetRef) -> Result<(Self, Vec<Finding>)> {
+        let mut checkpoints = Vec::new();
+        let (state, error) = match checkpoint::fold(lake, dataset, &mut checkpoints).await {
             Ok(state) => (Some(state), None),
             Err(error) => (None, Some(judged(error)?)),
         };
@@ -73,13 +71,14 @@ impl DatasetView {
             ),
             Err(error) => (BTreeSet::new(), Some(judged(error)?)),
         };
-        Ok(Self {
+        let view = Self {
             state,
             error,
             listed: BTreeMap::new(),
             schemas,
             schema_error,
-        })
+        };
+        Ok((view, checkpoints))
     }
 }
 
@@ -97,8 +96,15 @@ impl View {
         let superseded = sizes(lake, &superseded_root()).await?;
         let mut datasets = BTreeMap::new();
         let mut checkpoints = Vec::new();
-        for dataset in list_datasets(lake).await? {
-            let view = DatasetView::collect(lake, &dataset, &mut checkpoints).await?;
+        let folds = list_datasets(lake).await?.into_iter().map(|dataset| {
+            let lake = lake.clone();
+            async move {
+                let collected = DatasetView::collect(&lake, &dataset).await?;
+                Ok((dataset, collected))
+            }
+        });
+        for (dataset, (view, found)) in in_order(folds.collect()).await? {
+            checkpoints.extend(found);
             datasets.insert(dataset, view);
         }
         let mut strangers = Vec::new();

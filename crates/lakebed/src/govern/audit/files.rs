@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::error::{ErrorKind, Result};
 use crate::govern::audit::collect::{DatasetView, View};
+use crate::govern::audit::each::in_order;
 use crate::govern::audit::strangers::stranger;
 use crate::govern::audit::superseded;
 use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity};
@@ -62,22 +64,17 @@ pub(super) fn manual(advice: &str) -> Repair {
 
 pub(super) async fn check(
     lake: &Lake,
-    view: &View,
+    view: &Arc<View>,
     options: AuditOptions,
     report: &mut AuditReport,
 ) -> Result<()> {
-    for (dataset, data) in &view.datasets {
-        let Some(state) = &data.state else { continue };
-        let mut notes = Notes {
-            dataset,
-            findings: &mut report.findings,
-        };
-        report.files += check_files(lake, state, data, options, &mut notes).await?;
-        superseded::check(lake, state, view, &mut notes).await?;
-        check_success(lake, state, data, &mut notes).await?;
-        check_rejects(lake, state, view, options, &mut notes).await?;
-        check_schemas(state, data, &mut notes);
-        advise(state, &mut notes);
+    let looks = view.datasets.keys().cloned().map(|dataset| {
+        let (lake, view) = (lake.clone(), Arc::clone(view));
+        async move { check_dataset(&lake, &view, &dataset, options).await }
+    });
+    for (compared, findings) in in_order(looks.collect()).await? {
+        report.files += compared;
+        report.findings.extend(findings);
     }
     check_stage(lake, view, report).await?;
     for file in &view.strangers {
@@ -103,6 +100,33 @@ pub(super) async fn check(
         });
     }
     Ok(())
+}
+
+/// Files that were compared, and what was found.
+async fn check_dataset(
+    lake: &Lake,
+    view: &View,
+    dataset: &DatasetRef,
+    options: AuditOptions,
+) -> Result<(u64, Vec<Finding>)> {
+    let mut findings = Vec::new();
+    let Some(data) = view.datasets.get(dataset) else {
+        return Ok((0, findings));
+    };
+    let Some(state) = &data.state else {
+        return Ok((0, findings));
+    };
+    let mut notes = Notes {
+        dataset,
+        findings: &mut findings,
+    };
+    let compared = check_files(lake, state, data, options, &mut notes).await?;
+    superseded::check(lake, state, view, &mut notes).await?;
+    check_success(lake, state, data, &mut notes).await?;
+    check_rejects(lake, state, view, options, &mut notes).await?;
+    check_schemas(state, data, &mut notes);
+    advise(state, &mut notes);
+    Ok((compared, findings))
 }
 
 async fn check_files(

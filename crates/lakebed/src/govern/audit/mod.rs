@@ -26,6 +26,7 @@
 mod catalog;
 mod checkpoint;
 mod collect;
+mod each;
 mod files;
 mod rebuilt;
 mod repair;
@@ -193,8 +194,8 @@ pub async fn audit(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let view = collect::View::collect(lake).await?;
-        let report = look(lake, &*catalog, &view, options).await?;
+        let view = Arc::new(collect::View::collect(lake).await?);
+        let report = look(lake, &catalog, &view, options).await?;
         let alarms = |f: &Finding| {
             f.severity != Severity::Advice && matches!(f.repair, Repair::Manual { .. })
         };
@@ -207,8 +208,8 @@ pub async fn audit(
 
 async fn look(
     lake: &Lake,
-    catalog: &dyn Catalog,
-    view: &collect::View,
+    catalog: &Arc<dyn Catalog>,
+    view: &Arc<collect::View>,
     options: AuditOptions,
 ) -> Result<AuditReport> {
     let mut report = AuditReport {
@@ -230,7 +231,7 @@ async fn look(
         !f.invariant.starts_with("CAT") && !log_is_wrong && f.invariant != "SCH-1"
     });
     if options.deep && catalog_is_level {
-        rebuilt::check(lake, catalog, &mut report).await?;
+        rebuilt::check(lake, &**catalog, &mut report).await?;
     }
     report.findings.sort_by(|a, b| {
         (a.severity, &a.dataset, a.invariant, &a.subject).cmp(&(

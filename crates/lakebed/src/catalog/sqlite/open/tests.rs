@@ -78,7 +78,7 @@ async fn an_empty_file_becomes_a_catalog() {
         .fetch_one(&catalog.pool)
         .await
         .unwrap();
-    assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+    assert_eq!((mode.as_str(), synchronous), ("wal", 1));
 }
 
 #[tokio::test]

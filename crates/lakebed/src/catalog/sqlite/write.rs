@@ -1,0 +1,527 @@
+//! A folded batch on its way into the rows: every row once, by statements of many rows.
+//!
+//! Each statement is a hop to SQLite's own thread, so few large ones are cheap; they come in few sizes,
+//! so that each is prepared once a connection.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sqlx::query_builder::Separated;
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+
+use crate::catalog::key::{file_id, partition_checksum};
+use crate::catalog::sqlite::apply::APPLY;
+use crate::catalog::sqlite::batch::{Batch, Held, HeldFile, Place};
+use crate::catalog::sqlite::row::{Database, bound_kind, encode_bound, sql_int};
+use crate::catalog::{ColumnStats, CommitRow, PartitionRow, StatValue};
+use crate::error::{Error, Result};
+
+type Row<'q> = Separated<'q, Sqlite, &'static str>;
+
+/// Most variables of one statement that SQLite takes.
+const MAX_VARIABLES: usize = 32_766;
+/// Rows of one insert.
+const SIZES: [usize; 5] = [2048, 512, 64, 8, 1];
+
+/// Statistics that are made ready to be inserted at once: whole inserts.
+const STATS_AT_ONCE: usize = 4 * 2048;
+
+/// An insert of many rows: the columns, how many they are, and what follows the values.
+struct Insert {
+    head: &'static str,
+    width: usize,
+    tail: &'static str,
+}
+
+const DATES: Insert = Insert {
+    head: "INSERT INTO date_completeness (layer, dataset, dt, source, is_complete, log_position) ",
+    width: 6,
+    tail: " ON CONFLICT (layer, dataset, dt) DO UPDATE SET is_complete = excluded.is_complete, \
+           log_position = excluded.log_position",
+};
+const PARTITIONS: Insert = Insert {
+    head: "INSERT INTO dataset_partition_info (id, layer, source, dataset, dt, schema_version, \
+           revision, base_path, file_count, row_count, byte_size, file_format, created_at, \
+           updated_at, is_active, state, is_complete, checksum, provenance, \
+           parent_partition_id, log_position) ",
+    width: 21,
+    tail: " ON CONFLICT (id) DO UPDATE SET base_path = excluded.base_path, \
+           file_count = excluded.file_count, row_count = excluded.row_count, \
+           byte_size = excluded.byte_size, file_format = excluded.file_format, \
+           updated_at = excluded.updated_at, is_active = excluded.is_active, \
+           state = excluded.state, is_complete = excluded.is_complete, \
+           checksum = excluded.checksum, provenance = excluded.provenance, \
+           parent_partition_id = excluded.parent_partition_id, \
+           log_position = excluded.log_position",
+};
+const FILES: Insert = Insert {
+    head: "INSERT INTO data_file (seq, id, partition_id, name, path, format, row_count, \
+           byte_size, blake3, provenance, bounds, attempt, \"commit\", log_position) ",
+    width: 14,
+    tail: "",
+};
+const STATS: Insert = Insert {
+    head: "INSERT OR REPLACE INTO column_stats (file_seq, field_id, name, null_count, \
+           value_kind, min_value, max_value, min_exact, max_exact) ",
+    width: 9,
+    tail: "",
+};
+const PARENTS: Insert = Insert {
+    head: "INSERT INTO partition_parent (partition_id, parent_partition_id, parent, log_position) ",
+    width: 4,
+    tail: " ON CONFLICT DO NOTHING",
+};
+const COMMITS: Insert = Insert {
+    head: "INSERT INTO commit_info (layer, dataset, number, hash, \"commit\", operation, at, \
+           program, user, run, note, files_added, rows_added, rejected, dt_min, dt_max) ",
+    width: 16,
+    tail: "",
+};
+
+/// The rows of the database while a batch is written.
+pub(super) struct Writer<'c> {
+    pub(super) connection: &'c mut SqliteConnection,
+    pub(super) database: &'c Database,
+}
+
+impl Writer<'_> {
+    /// Writes what the batch changed. The position moves with its last commit.
+    pub(super) async fn write(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.put_dates(batch).await?;
+        self.put_partitions(batch).await?;
+        let last_seq = self.last_seq().await?;
+        for held in batch.partitions.values() {
+            self.change_files(held).await?;
+        }
+        let seqs = self.put_files(batch, last_seq).await?;
+        self.put_stats(batch, &seqs).await?;
+        self.put_parents(batch).await?;
+        self.put_commits(batch).await
+    }
+
+    async fn insert<T: Sync>(
+        &mut self,
+        what: &Insert,
+        rows: &[T],
+        bind: impl Fn(&mut Row<'_>, &T) + Send + Sync,
+    ) -> Result<()> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let fits = |n: &usize| *n <= rest.len() && n * what.width <= MAX_VARIABLES;
+            let count = SIZES.into_iter().find(fits).unwrap_or(1);
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let mut query = QueryBuilder::<Sqlite>::new(what.head);
+            query.push_values(now, |mut row, value| bind(&mut row, value));
+            query.push(what.tail);
+            self.execute(query.build()).await?;
+        }
+        Ok(())
+    }
+
+    async fn execute(
+        &mut self,
+        query: sqlx::query::Query<'_, Sqlite, <Sqlite as sqlx::Database>::Arguments>,
+    ) -> Result<()> {
+        let done = query.execute(&mut *self.connection).await;
+        done.map(drop).map_err(|e| self.database.error(APPLY, e))
+    }
+
+    async fn put_dates(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let mut rows = Vec::new();
+        for (dt, day) in batch.dates.iter().filter(|(_, day)| day.is_changed) {
+            rows.push((dt.to_string(), day.is_complete, sql_int(day.number)?));
+        }
+        let place = Texts::of(batch);
+        self.insert(&DATES, &rows, |row, (dt, is_complete, number)| {
+            row.push_bind(Arc::clone(&place.layer))
+                .push_bind(Arc::clone(&place.dataset))
+                .push_bind(dt.clone())
+                .push_bind(Arc::clone(&place.source))
+                .push_bind(i64::from(*is_complete))
+                .push_bind(*number);
+        })
+        .await
+    }
+
+    async fn put_partitions(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let changed = || batch.partitions.values().filter(|h| h.is_changed);
+        let mut rows: Vec<(&PartitionRow, Counts)> = Vec::new();
+        for held in changed() {
+            rows.push((&held.row, Counts::of(held)?));
+        }
+        let place = Texts::of(batch);
+        self.insert(&PARTITIONS, &rows, |row, (partition, counts)| {
+            let p = *partition;
+            row.push_bind(p.id.clone())
+                .push_bind(Arc::clone(&place.layer))
+                .push_bind(Arc::clone(&place.source))
+                .push_bind(Arc::clone(&place.dataset))
+                .push_bind(p.key.dt.to_string())
+                .push_bind(i64::from(p.key.schema_version))
+                .push_bind(i64::from(p.key.revision))
+                .push_bind(p.base_path.clone())
+                .push_bind(counts.files)
+                .push_bind(counts.rows)
+                .push_bind(counts.bytes)
+                .push_bind(p.file_format.as_str())
+                .push_bind(p.created_at.to_string())
+                .push_bind(p.updated_at.to_string())
+                .push_bind(i64::from(p.is_active))
+                .push_bind(p.state.as_str())
+                .push_bind(i64::from(p.is_complete))
+                .push_bind(counts.checksum.clone())
+                .push_bind(p.provenance.clone())
+                .push_bind(p.parent_partition_id.clone())
+                .push_bind(counts.number);
+        })
+        .await
+    }
+
+    /// The last `seq` that is taken.
+    async fn last_seq(&mut self) -> Result<i64> {
+        sqlx::query_scalar("SELECT COALESCE(max(seq), 0) FROM data_file")
+            .fetch_one(&mut *self.connection)
+            .await
+            .map_err(|e| self.database.error(APPLY, e))
+    }
+
+    /// Rows of files that were there before the batch: those that left, their paths, their statistics.
+    async fn change_files(&mut self, held: &Held<'_>) -> Result<()> {
+        let id = &held.row.id;
+        if !held.removed.is_empty() {
+            let list = serde_json::to_string(&held.removed)
+                .map_err(|e| Error::internal("write numbers as JSON").caused_by(e))?;
+            for statement in [
+                "DELETE FROM column_stats WHERE file_seq IN (SELECT value FROM json_each(?))",
+                "DELETE FROM data_file WHERE seq IN (SELECT value FROM json_each(?))",
+            ] {
+                self.execute(sqlx::query(statement).bind(&list)).await?;
+            }
+        }
+        if !held.files.values().any(HeldFile::is_known) {
+            return Ok(());
+        }
+        if held.is_moved {
+            let query =
+                sqlx::query("UPDATE data_file SET path = ? || '/' || name WHERE partition_id = ?");
+            self.execute(query.bind(&held.row.base_path).bind(id))
+                .await?;
+        }
+        if held.was_hidden {
+            let query = sqlx::query(
+                "DELETE FROM column_stats WHERE file_seq IN \
+                 (SELECT seq FROM data_file WHERE partition_id = ?)",
+            );
+            self.execute(query.bind(id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts the added files in the order in which the records add them; answers the `seq` of each.
+    async fn put_files(
+        &mut self,
+        batch: &Batch<'_>,
+        last_seq: i64,
+    ) -> Result<BTreeMap<usize, i64>> {
+        let mut added = Vec::new();
+        for held in batch.partitions.values() {
+            for file in held.files.values() {
+                if let Place::New { order, .. } = &file.place {
+                    added.push((*order, &held.row, file));
+                }
+            }
+        }
+        added.sort_unstable_by_key(|(order, _, _)| *order);
+        let mut seqs = BTreeMap::new();
+        let mut words = Words::default();
+        let mut rows = Vec::with_capacity(added.len());
+        for ((order, partition, file), seq) in added.into_iter().zip(last_seq + 1..) {
+            seqs.insert(order, seq);
+            rows.extend(NewFile::of(seq, partition, file, &mut words)?);
+        }
+        self.insert(&FILES, &rows, |row, file| file.bind(row))
+            .await?;
+        Ok(seqs)
+    }
+
+    async fn put_stats(&mut self, batch: &Batch<'_>, seqs: &BTreeMap<usize, i64>) -> Result<()> {
+        let mut rows: Vec<(i64, &ColumnStats)> = Vec::new();
+        for file in batch.partitions.values().flat_map(|h| h.files.values()) {
+            let seq = match &file.place {
+                Place::Known(seq) => Some(*seq),
+                Place::New { order, .. } => seqs.get(order).copied(),
+            };
+            if let (Some(seq), Some(columns)) = (seq, file.stats) {
+                rows.extend(columns.iter().map(|column| (seq, column)));
+            }
+        }
+        // By key, so that the tree grows at its end.
+        rows.sort_unstable_by_key(|(seq, column)| (*seq, column.field_id));
+        let mut words = Words::default();
+        // Not all of them as values at once: columns may be many.
+        for chunk in rows.chunks(STATS_AT_ONCE) {
+            let values = chunk
+                .iter()
+                .map(|(s, c)| StatsValues::of(*s, c, &mut words));
+            let values: Vec<StatsValues<'_>> = values.collect::<Result<_>>()?;
+            self.insert(&STATS, &values, |row, stats| stats.bind(row))
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn put_parents(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let mut rows = Vec::new();
+        for parent in &batch.parents {
+            rows.push((parent, sql_int(parent.number)?));
+        }
+        self.insert(&PARENTS, &rows, |row, (parent, number)| {
+            row.push_bind(parent.partition.clone())
+                .push_bind(parent.parent_partition.clone())
+                .push_bind(parent.parent)
+                .push_bind(*number);
+        })
+        .await
+    }
+
+    async fn put_commits(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let mut rows = Vec::new();
+        for commit in &batch.commits {
+            let numbers = [
+                commit.number,
+                commit.files_added,
+                commit.rows_added,
+                commit.rejected,
+            ];
+            rows.push((commit, ints(numbers)?));
+        }
+        let place = Texts::of(batch);
+        self.insert(&COMMITS, &rows, |row, (commit, ints)| {
+            put_commit(row, &place, commit, *ints);
+        })
+        .await?;
+        let Some((last, [number, ..])) = rows.last() else {
+            return Ok(());
+        };
+        let query = sqlx::query(
+            "INSERT INTO dataset_position (layer, dataset, number, hash) VALUES (?, ?, ?, ?) \
+             ON CONFLICT (layer, dataset) DO UPDATE SET number = excluded.number, hash = excluded.hash",
+        )
+        .bind(Arc::clone(&place.layer))
+        .bind(Arc::clone(&place.dataset))
+        .bind(*number)
+        .bind(last.hash.as_str());
+        self.execute(query).await
+    }
+}
+
+fn put_commit(row: &mut Row<'_>, place: &Texts, commit: &CommitRow, ints: [i64; 4]) {
+    let [number, files_added, rows_added, rejected] = ints;
+    row.push_bind(Arc::clone(&place.layer))
+        .push_bind(Arc::clone(&place.dataset))
+        .push_bind(number)
+        .push_bind(commit.hash.as_str())
+        .push_bind(commit.commit.as_str())
+        .push_bind(commit.operation.as_str())
+        .push_bind(commit.at.to_string())
+        .push_bind(commit.program.as_str())
+        .push_bind(commit.user.clone())
+        .push_bind(commit.run.clone())
+        .push_bind(commit.note.clone())
+        .push_bind(files_added)
+        .push_bind(rows_added)
+        .push_bind(rejected)
+        .push_bind(commit.dt_min.map(|d| d.to_string()))
+        .push_bind(commit.dt_max.map(|d| d.to_string()));
+}
+
+fn ints<const N: usize>(values: [u64; N]) -> Result<[i64; N]> {
+    let mut ints = [0; N];
+    for (int, value) in ints.iter_mut().zip(values) {
+        *int = sql_int(value)?;
+    }
+    Ok(ints)
+}
+
+/// Texts of every row of a dataset.
+struct Texts {
+    layer: Arc<str>,
+    dataset: Arc<str>,
+    source: Arc<str>,
+}
+
+impl Texts {
+    fn of(batch: &Batch<'_>) -> Self {
+        Self {
+            layer: batch.dataset.layer.as_str().into(),
+            dataset: batch.dataset.dataset.as_str().into(),
+            source: batch.dataset.source().as_str().into(),
+        }
+    }
+}
+
+/// Counts and digest of a partition, as SQLite stores them.
+struct Counts {
+    files: i64,
+    rows: i64,
+    bytes: i64,
+    checksum: String,
+    number: i64,
+}
+
+impl Counts {
+    /// From the files where the batch touched the partition, else as they were.
+    fn of(held: &Held<'_>) -> Result<Self> {
+        let row = &held.row;
+        let number = sql_int(row.log_position)?;
+        if !held.is_touched {
+            let [files, rows, bytes] = ints([row.file_count, row.row_count, row.byte_size])?;
+            let checksum = row.checksum.clone();
+            return Ok(Self {
+                files,
+                rows,
+                bytes,
+                checksum,
+                number,
+            });
+        }
+        let sum = |of: fn(&HeldFile<'_>) -> u64| {
+            let values = held.files.values().map(of);
+            values.fold(0, u64::saturating_add)
+        };
+        Ok(Self {
+            files: sql_int(held.files.len() as u64)?,
+            rows: sql_int(sum(|f| f.rows))?,
+            bytes: sql_int(sum(|f| f.bytes))?,
+            checksum: partition_checksum(held.files.values().map(|f| &*f.blake3)),
+            number,
+        })
+    }
+}
+
+/// A row of `data_file` that is new.
+struct NewFile {
+    ints: [i64; 4],
+    id: Arc<str>,
+    partition: Arc<str>,
+    name: Arc<str>,
+    path: Arc<str>,
+    format: Arc<str>,
+    blake3: Arc<str>,
+    provenance: Arc<str>,
+    bounds: Arc<str>,
+    attempt: Option<Arc<str>>,
+    commit: Arc<str>,
+}
+
+impl NewFile {
+    fn of<'a>(
+        seq: i64,
+        partition: &'a PartitionRow,
+        file: &HeldFile<'a>,
+        words: &mut Words<'a>,
+    ) -> Result<Option<Self>> {
+        let Place::New {
+            spec,
+            attempt,
+            commit,
+            number,
+            ..
+        } = &file.place
+        else {
+            return Ok(None);
+        };
+        let bounds = serde_json::to_string(&spec.bounds)
+            .map_err(|e| Error::internal("write bounds as JSON").caused_by(e))?;
+        let [rows, bytes, number] = ints([spec.rows, spec.bytes, *number])?;
+        Ok(Some(Self {
+            ints: [seq, rows, bytes, number],
+            id: file_id(&partition.id, &spec.name).into(),
+            partition: words.get(&partition.id),
+            name: spec.name.as_str().into(),
+            path: format!("{}/{}", partition.base_path, spec.name).into(),
+            format: words.get(spec.format.as_str()),
+            blake3: spec.blake3.as_str().into(),
+            provenance: words.get(spec.provenance.as_str()),
+            bounds: bounds.into(),
+            attempt: attempt.map(|a| words.get(a.as_str())),
+            commit: words.get(commit.as_str()),
+        }))
+    }
+
+    fn bind(&self, row: &mut Row<'_>) {
+        let [seq, rows, bytes, number] = self.ints;
+        row.push_bind(seq)
+            .push_bind(Arc::clone(&self.id))
+            .push_bind(Arc::clone(&self.partition))
+            .push_bind(Arc::clone(&self.name))
+            .push_bind(Arc::clone(&self.path))
+            .push_bind(Arc::clone(&self.format))
+            .push_bind(rows)
+            .push_bind(bytes)
+            .push_bind(Arc::clone(&self.blake3))
+            .push_bind(Arc::clone(&self.provenance))
+            .push_bind(Arc::clone(&self.bounds))
+            .push_bind(self.attempt.clone())
+            .push_bind(Arc::clone(&self.commit))
+            .push_bind(number);
+    }
+}
+
+/// A row of `column_stats`.
+struct StatsValues<'a> {
+    seq: i64,
+    column: &'a ColumnStats,
+    name: Arc<str>,
+    null_count: Option<i64>,
+    kind: Option<Arc<str>>,
+    min: Option<Arc<str>>,
+    max: Option<Arc<str>>,
+}
+
+impl<'a> StatsValues<'a> {
+    fn of(seq: i64, column: &'a ColumnStats, words: &mut Words<'a>) -> Result<Self> {
+        let kind_of = |bound: &Option<StatValue>| bound.as_ref().map(bound_kind);
+        let kind = kind_of(&column.min).or(kind_of(&column.max));
+        if column.max.is_some() && kind_of(&column.max) != kind {
+            return Err(Error::internal(format!(
+                "store the bounds of `{}`: they are of two kinds",
+                column.name
+            )));
+        }
+        let text = |bound: &StatValue| Arc::from(&*encode_bound(bound));
+        Ok(Self {
+            seq,
+            column,
+            name: words.get(&column.name),
+            null_count: column.null_count.map(sql_int).transpose()?,
+            kind: kind.map(|kind| words.get(kind)),
+            min: column.min.as_ref().map(text),
+            max: column.max.as_ref().map(text),
+        })
+    }
+
+    fn bind(&self, row: &mut Row<'_>) {
+        row.push_bind(self.seq)
+            .push_bind(i64::from(self.column.field_id))
+            .push_bind(Arc::clone(&self.name))
+            .push_bind(self.null_count)
+            .push_bind(self.kind.clone())
+            .push_bind(self.min.clone())
+            .push_bind(self.max.clone())
+            .push_bind(i64::from(self.column.min_exact))
+            .push_bind(i64::from(self.column.max_exact));
+    }
+}
+
+/// Texts that many rows share.
+#[derive(Default)]
+struct Words<'a>(BTreeMap<&'a str, Arc<str>>);
+
+impl<'a> Words<'a> {
+    fn get(&mut self, word: &'a str) -> Arc<str> {
+        let shared = self.0.entry(word).or_insert_with(|| Arc::from(word));
+        Arc::clone(shared)
+    }
+}
