@@ -15,7 +15,7 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 11] = [
+pub const OTHER_VARIABLES: [(&str, &str); 12] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
@@ -31,6 +31,10 @@ pub const OTHER_VARIABLES: [(&str, &str); 11] = [
     (
         "LAKEBED_CHECKPOINT_EVERY",
         "tests: after how many records a debug build writes a checkpoint",
+    ),
+    (
+        "LAKEBED_SYNC_BATCH",
+        "tests: how many records a debug build applies to the catalog in one transaction",
     ),
     (
         "LAKEBED_SIMULATION_SEED",
