@@ -18,9 +18,6 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i64 = 0x4C4B_4243;
 /// The line of migrations this program knows; it grows when an old program could no longer work.
 const LINE: i64 = 1;
-/// Memory for pages of one connection, in KiB as SQLite wants it: negative. With less, the indexes of a
-/// large catalog are read anew for each row that is written.
-const CACHE_KIB: &str = "-32768";
 /// Pages in the write-ahead log before they are carried into the file: a page that many transactions
 /// change is carried once.
 const CHECKPOINT_PAGES: &str = "8192";
@@ -92,7 +89,6 @@ impl SqliteCatalog {
             .foreign_keys(false)
             // What a statement of many rows would need to take itself back.
             .pragma("temp_store", "MEMORY")
-            .pragma("cache_size", CACHE_KIB)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .row_buffer_size(1024)
             .disable_statement_logging();
