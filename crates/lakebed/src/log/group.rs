@@ -12,8 +12,8 @@
 //!
 //! LOG-11: an append that joined is answered with the record that carries it, and only where its own
 //! requirements held before that record and nothing in the record touches them. Each keeps its
-//! attempt. What reads a date's state as a whole (a seal, a correction, rejects, late rows) goes
-//! alone.
+//! attempt. What has to do with a date as a whole (a seal, a correction, rejects, late rows), and a
+//! full load, whose order matters, goes alone.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use crate::log::draft::Draft;
 use crate::log::read::LoggedRecord;
 use crate::name::{AttemptId, BatchLabel, ContentHash, DatasetRef};
-use crate::spec::{Action, JoinedAppend, Operation, PartitionKey};
+use crate::spec::{Action, JoinedAppend, LoadKind, Operation, PartitionKey};
 use crate::store::Lake;
 use crate::time::BusinessDate;
 
@@ -130,10 +130,20 @@ pub(super) enum Turn<'a> {
 fn may_join(draft: &Draft) -> bool {
     draft.operation == Operation::Append
         && draft.attempt.is_some()
-        && draft
-            .actions
-            .iter()
-            .all(|a| matches!(a, Action::AddFile { .. } | Action::AddInput { .. }))
+        && draft.actions.iter().all(|action| match action {
+            Action::AddFile { .. } => true,
+            // Of two full loads the later one counts, so they need an order.
+            Action::AddInput { input, .. } => input.load != LoadKind::Full,
+            Action::AddPartition { .. }
+            | Action::RemoveFile { .. }
+            | Action::AddRejects { .. }
+            | Action::RetryRejects { .. }
+            | Action::SetState { .. }
+            | Action::Complete { .. }
+            | Action::Open { .. }
+            | Action::Abandon { .. }
+            | Action::EraseInput { .. } => false,
+        })
 }
 
 /// What appends bring, by which two of them can be in each other's way.

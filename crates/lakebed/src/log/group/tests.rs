@@ -229,6 +229,26 @@ async fn what_meets_in_a_record_does_not_touch() {
     assert!(state.is_sealed(dt()));
 }
 
+/// Two full loads in one record would both be the last one.
+#[tokio::test]
+async fn full_loads_have_an_order() {
+    let f = fixture().await;
+    let full = |name: &str| {
+        let mut draft = draft(&f.lake, name, name, None);
+        for action in &mut draft.actions {
+            if let Action::AddInput { input, .. } = action {
+                input.load = LoadKind::Full;
+            }
+        }
+        draft
+    };
+    let answers = meet(&f.lake, vec![full("a"), full("b")]).await;
+    assert_ne!(
+        committed(&answers[0]).record.number,
+        committed(&answers[1]).record.number
+    );
+}
+
 #[tokio::test]
 async fn a_requirement_that_fails_is_its_own_callers() {
     let f = fixture().await;
