@@ -165,8 +165,9 @@ proptest! {
     fn csv_cells_come_back(rows in prop::collection::vec(("[ -~微\n\r]{0,20}", "[a-c,\"\n]{0,9}"), 1..12)) {
         let quote = |t: &str| format!("\"{}\"", t.replace('"', "\"\""));
         let text: String = rows.iter().map(|(a, b)| format!("{},{}\r\n", quote(a), quote(b))).collect();
-        let mut f = Fixture::new(&["a: string", "b: string"], Mismatch::Fail);
-        let decoded = f.csv(&format!("a,b\n{text}"));
+        // No row can repeat this header: the second column's cells have no `d`.
+        let mut f = Fixture::new(&["a: string", "d: string"], Mismatch::Fail);
+        let decoded = f.csv(&format!("a,d\n{text}"));
         let column = |i: usize| -> Vec<String> {
             let array = decoded.batches[0].column(i);
             let array = arrow_array::cast::AsArray::as_string::<i32>(array.as_ref());
