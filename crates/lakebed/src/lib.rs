@@ -4,7 +4,8 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | 4 | `ingest`, `govern` |
+//! | 5 | `crawl` |
+//! | 4 | `queue`, `fetch`, `pack`, `ingest`, `govern` |
 //! | 3 | `log`, `catalog`, `registry` |
 //! | 2 | `store`, `config` |
 //! | 1 | `spec` |
@@ -12,12 +13,16 @@
 
 pub mod catalog;
 pub mod config;
+pub mod crawl;
 pub mod error;
 pub mod fault;
+pub mod fetch;
 pub mod govern;
 pub mod ingest;
 pub mod log;
 pub mod name;
+pub mod pack;
+pub mod queue;
 pub mod registry;
 pub mod spec;
 pub mod store;

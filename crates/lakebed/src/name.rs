@@ -24,6 +24,17 @@ fn check_code(kind: &str, text: &str) -> Result<()> {
         .hint("a small letter, then small letters, digits and `_`, at most 64; a title in any script goes into source.toml"))
 }
 
+/// `digits` small hex digits.
+fn check_hex(kind: &str, text: &str, digits: usize) -> Result<()> {
+    let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() == digits && text.bytes().all(is_hex) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "`{text}` is not a {kind} of {digits} hex digits"
+    )))
+}
+
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
         $(#[$doc])*
@@ -87,6 +98,36 @@ text_type!(
 );
 
 text_type!(
+    /// A stage of a crawl, such as `list` or `detail`: the kind of its requests and pages.
+    StageName,
+    |t| check_code("stage", t)
+);
+
+text_type!(
+    /// The class of an error in which a request ended, such as `http_403`, `timeout` or `robots`.
+    ErrorClass,
+    |t| check_code("error class", t)
+);
+
+text_type!(
+    /// Which request: 128 bits of BLAKE3 over its separated parts, 32 small hex digits.
+    RequestKey,
+    |t| check_hex("request key", t, 32)
+);
+
+text_type!(
+    /// Which response of which attempt at which request, 32 small hex digits.
+    CaptureId,
+    |t| check_hex("capture id", t, 32)
+);
+
+text_type!(
+    /// SHA-256 of a body, 64 small hex digits.
+    BodyHash,
+    |t| check_hex("SHA-256", t, 64)
+);
+
+text_type!(
     /// A caller's own label for a batch of inputs.
     BatchLabel,
     |t| check_label("batch", t)
@@ -113,11 +154,7 @@ text_type!(
 text_type!(
     /// BLAKE3 of some bytes, 64 small hex digits.
     ContentHash,
-    |t| if t.len() == 64 && t.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-        Ok(())
-    } else {
-        Err(Error::invalid(format!("`{t}` is not a BLAKE3 hash of 64 hex digits")))
-    }
+    |t| check_hex("BLAKE3 hash", t, 64)
 );
 
 impl AttemptId {
@@ -126,12 +163,32 @@ impl AttemptId {
     /// # Errors
     /// `InvalidInput` for any other text.
     pub fn parse_whole(text: &str) -> Result<Self> {
-        let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-        if text.len() == 32 && text.bytes().all(is_hex) {
+        if check_hex("attempt id", text, 32).is_ok() {
             return text.parse();
         }
         Err(Error::invalid(format!("`{text}` is not an attempt id"))
             .hint("an attempt id has 32 hex digits; `lakebed audit` names those that are staged"))
+    }
+}
+
+/// The first half of a BLAKE3 hash, in hex.
+fn half_hash(bytes: &[u8]) -> Arc<str> {
+    blake3::hash(bytes).to_hex()[..32].into()
+}
+
+impl RequestKey {
+    /// The key made of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(half_hash(bytes))
+    }
+}
+
+impl CaptureId {
+    /// The id made of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(half_hash(bytes))
     }
 }
 

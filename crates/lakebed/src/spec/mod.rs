@@ -8,8 +8,11 @@
 //! | `schema` | a schema version, as TOML and as published JSON | docs/formats/schema.md |
 //! | `schemaless` | data without a schema: JSON lines | docs/formats/jsonl.md |
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
+//! | `capture` | a response without its body, in a pack | docs/formats/rawpack.md |
+//! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
+mod capture;
 mod checkpoint;
 mod columns;
 mod lake;
@@ -18,7 +21,11 @@ mod record;
 mod reject;
 mod schema;
 mod schemaless;
+mod terminal;
 
+pub use capture::{
+    CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id,
+};
 pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
 pub use columns::{
     EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, MAX_FIELD_ID, SOURCE_COLUMN, SOURCE_FIELD_ID,
@@ -38,3 +45,4 @@ pub use schema::{
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use terminal::{TerminalRecord, TerminalState};

@@ -35,7 +35,7 @@ pub(crate) const LAYERS: [Layer; 6] = [
     },
     Layer {
         ordered: true,
-        modules: &["flow"],
+        modules: &["crawl", "flow"],
     },
 ];
 

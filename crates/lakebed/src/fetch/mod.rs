@@ -1,0 +1,1 @@
+//! The polite fetcher: one request in, one capture and its body out.
