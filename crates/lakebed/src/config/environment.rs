@@ -15,7 +15,7 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 12] = [
+pub const OTHER_VARIABLES: [(&str, &str); 14] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
@@ -51,6 +51,14 @@ pub const OTHER_VARIABLES: [(&str, &str); 12] = [
     (
         "LAKEBED_SHARED",
         "tests: the folder of shared cases and data",
+    ),
+    (
+        "LAKEBED_TEST_POSTGRES",
+        "tests: the URL of a PostgreSQL server without a database (`.ci/servers` starts one)",
+    ),
+    (
+        "LAKEBED_TEST_MYSQL",
+        "tests: the URL of a MySQL or MariaDB server without a database (`.ci/servers` starts one)",
     ),
     ("LAKEBED_VENV", "CI: the folder of its Python environment"),
     ("LAKEBED_PYTHON", "CI: the Python that other readers run in"),

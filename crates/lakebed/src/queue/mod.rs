@@ -1,1 +1,66 @@
 //! The request queue: every request of a run, from pending to done or dead, in a database of its own.
+//!
+//! The only mutable state of a crawl (P3). One table of requests serves many workers on SQLite, PostgreSQL
+//! and MySQL/MariaDB; the clock is the database's, never a worker's.
+//!
+//! | file | what it does | invariant |
+//! | --- | --- | --- |
+//! | `state` | states of requests and runs, their legal moves | QUE-1 |
+//! | `request` | what goes in and comes out | |
+//! | `run` | create, seed, open, seal, stop | QUE-3 |
+//! | `enqueue` | idempotent by (scope, key), counted | QUE-3 |
+//! | `claim` | ready requests under a lease, hosts within their limits | QUE-2 |
+//! | `finish` | fenced ends, follow-ups in the same transaction | QUE-2, QUE-4 |
+//! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
+//! | `deadline` | what is left at the deadline dies | |
+//! | `closing` | the books of a run and the rule that they balance | QUE-5 |
+//! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
+//! | `event`, `list` | what people and other programs see | |
+//! | `run_row`, `tally`, `cell`, `mark` | steps they share; what a process remembers | |
+//! | `db` | the small interface over three databases | |
+//!
+//! | id | what holds |
+//! | --- | --- |
+//! | QUE-1 | moves as the tables of legal moves say, the expected state in the `WHERE`, the rows counted |
+//! | QUE-2 | a claim has one worker, and its finish counts once |
+//! | QUE-3 | a run opens only with every announced seed accounted for |
+//! | QUE-4 | follow-ups enter with the success that led to them, or not at all |
+//! | QUE-5 | a run closes green only when its books balance |
+//! | QUE-6 | limits and blocks of a host hold over all workers; waiting costs no attempt |
+//!
+//! What does not belong here: fetching, the bytes of responses, and rates, which are local configuration.
+
+mod cell;
+mod claim;
+mod closing;
+mod db;
+mod deadline;
+mod enqueue;
+mod event;
+mod finish;
+mod host;
+mod list;
+mod mark;
+mod open;
+mod request;
+mod run;
+mod run_row;
+mod state;
+#[cfg(test)]
+mod suite;
+mod tally;
+mod worker;
+
+pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
+pub use closing::{Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks};
+pub use event::EventRecord;
+pub use host::HostRecord;
+pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
+pub use open::{Queue, QueueOptions};
+pub use request::{
+    Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,
+    KeyScope, NewRequest, RunRecord,
+};
+pub use run::RunOptions;
+pub use state::{RequestState, RunState};
+pub use worker::{Heartbeat, ReapStats, Worker};

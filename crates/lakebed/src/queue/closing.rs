@@ -1,0 +1,465 @@
+//! The closing: the books of a run, and the rule that they balance (QUE-5).
+//!
+//! [`RunBooks`] is what is counted in the database, each number from its own place: what was announced
+//! (by the plan and by each page), what is there, how each request ended, and the progress that the
+//! workers counted on their way. [`ClosingRules::judge`] is a pure function over them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::queue::cell::unsigned;
+use crate::queue::db::{Fault, Tx, in_tx, values};
+use crate::queue::event::put_event;
+use crate::queue::run_row::{expect_one, get_run, require_state};
+use crate::queue::{EnqueueStats, Queue, RequestState, RunRecord, RunState};
+
+/// Examples that a breach names.
+const SAMPLES: i64 = 5;
+
+/// The counted books of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct RunBooks {
+    /// Seeds and requests added while it was open, as their calls counted them.
+    pub seeds: EnqueueStats,
+    /// Follow-ups, as the pages and the finishes counted them.
+    pub children: EnqueueStats,
+    /// Rows that came from seeds and calls.
+    pub seed_rows: u64,
+    /// Rows that came from pages.
+    pub child_rows: u64,
+    /// Rows by state name; every state is there.
+    pub states: BTreeMap<&'static str, u64>,
+    /// Dead rows by class.
+    pub dead_classes: BTreeMap<String, u64>,
+    /// Done rows by HTTP status; 0 where there was none.
+    pub done_statuses: BTreeMap<i64, u64>,
+    /// Done rows without a capture.
+    pub without_capture: u64,
+    /// Claims that were made.
+    pub attempts: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// Enqueued, as the workers counted on their way.
+    pub progress_enqueued: u64,
+    /// Done, as the workers counted.
+    pub progress_done: u64,
+    /// Dead, as the workers counted.
+    pub progress_dead: u64,
+    /// Groups with fewer different requests than a page said: (group, expected, found).
+    pub short_groups: Vec<(String, u64, u64)>,
+    /// Why the run was stopped.
+    pub stopped: Option<String>,
+    /// Examples by state or class: `method url`.
+    pub samples: BTreeMap<String, Vec<String>>,
+}
+
+impl RunBooks {
+    fn state(&self, state: RequestState) -> u64 {
+        self.states.get(state.as_str()).copied().unwrap_or(0)
+    }
+
+    /// Rows that have not ended.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        [
+            RequestState::Pending,
+            RequestState::InFlight,
+            RequestState::Failed,
+        ]
+        .map(|s| self.state(s))
+        .iter()
+        .sum()
+    }
+}
+
+/// What a closing demands beside balance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClosingRules {
+    /// At least so many requests, seeds and follow-ups.
+    pub min_requests: u64,
+    /// At least so many done.
+    pub min_done: u64,
+    /// At most this share of the ended requests dead; 0 to 1.
+    pub max_dead_share: f64,
+    /// Every done request has its durable response.
+    pub need_captures: bool,
+}
+
+impl Default for ClosingRules {
+    fn default() -> Self {
+        Self {
+            min_requests: 1,
+            min_done: 1,
+            max_dead_share: 0.05,
+            need_captures: true,
+        }
+    }
+}
+
+/// The reasons for which a run is not green, each with an exit code of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreachKind {
+    /// The run was stopped.
+    Stopped,
+    /// Requests have not ended: the run stays as it is.
+    Unfinished,
+    /// Announced is not inserted, duplicate and out of scope together, or rows are missing.
+    Unbalanced,
+    /// No request at all.
+    ZeroSeeds,
+    /// Everything is dead.
+    AllDead,
+    /// Fewer requests than the source must have.
+    TooFew,
+    /// More dead than is allowed.
+    TooManyDead,
+    /// A success without bytes.
+    MissingCapture,
+    /// Fewer requests in a group than a page announced.
+    ShortGroup,
+}
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breach {
+    /// Which.
+    pub kind: BreachKind,
+    /// In words, with the numbers.
+    pub message: String,
+    /// Examples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<String>,
+}
+
+impl ClosingRules {
+    /// Everything that is wrong with the books, in the order of [`BreachKind`]; empty for a green run.
+    #[must_use]
+    pub fn judge(&self, books: &RunBooks) -> Vec<Breach> {
+        let mut breaches = Vec::new();
+        let mut add = |kind, message: String, samples: Vec<String>| {
+            breaches.push(Breach {
+                kind,
+                message,
+                samples,
+            });
+        };
+        let done = books.state(RequestState::Done);
+        let dead = books.state(RequestState::Dead);
+        let rows: u64 = books.states.values().sum();
+        let sample = |name: &str| books.samples.get(name).cloned().unwrap_or_default();
+        if let Some(reason) = &books.stopped {
+            add(
+                BreachKind::Stopped,
+                format!("the run was stopped: {reason}"),
+                Vec::new(),
+            );
+        }
+        if books.unfinished() > 0 {
+            let states = [
+                RequestState::Pending,
+                RequestState::InFlight,
+                RequestState::Failed,
+            ];
+            let counts = states
+                .map(|s| format!("{} {}", books.state(s), s.as_str()))
+                .join(", ");
+            let samples = states.iter().flat_map(|s| sample(s.as_str())).collect();
+            add(
+                BreachKind::Unfinished,
+                format!("{} requests have not ended: {counts}", books.unfinished()),
+                samples,
+            );
+            // While workers go on, numbers that are read one after the other need not fit.
+            return breaches;
+        }
+        for message in imbalances(books, rows) {
+            add(BreachKind::Unbalanced, message, Vec::new());
+        }
+        if rows == 0 {
+            add(
+                BreachKind::ZeroSeeds,
+                "the run has no request at all".to_owned(),
+                Vec::new(),
+            );
+        }
+        if dead > 0 && done == 0 {
+            let message = format!("all {dead} requests are dead: {}", classes(books));
+            add(BreachKind::AllDead, message, sample("dead"));
+        }
+        if rows > 0 && (rows < self.min_requests || done < self.min_done) {
+            let message = format!(
+                "{rows} requests and {done} done; the source must have {} and {}",
+                self.min_requests, self.min_done
+            );
+            add(BreachKind::TooFew, message, Vec::new());
+        }
+        if done > 0 && share(dead, done + dead) > self.max_dead_share {
+            let message = format!(
+                "{dead} of {} requests are dead, {:.1} % of at most {:.1} %: {}",
+                done + dead,
+                share(dead, done + dead) * 100.0,
+                self.max_dead_share * 100.0,
+                classes(books)
+            );
+            add(BreachKind::TooManyDead, message, sample("dead"));
+        }
+        if self.need_captures && books.without_capture > 0 {
+            let message = format!(
+                "{} requests are done without a durable response",
+                books.without_capture
+            );
+            add(
+                BreachKind::MissingCapture,
+                message,
+                sample("without_capture"),
+            );
+        }
+        for (group, expected, found) in &books.short_groups {
+            let message = format!(
+                "a page announced {expected} requests in the group `{group}`, {found} are there"
+            );
+            add(BreachKind::ShortGroup, message, Vec::new());
+        }
+        breaches
+    }
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a share of counts far below 2^52"
+)]
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn classes(books: &RunBooks) -> String {
+    let mut all: Vec<(&String, &u64)> = books.dead_classes.iter().collect();
+    all.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let texts: Vec<String> = all
+        .iter()
+        .take(6)
+        .map(|(class, n)| format!("{n} {class}"))
+        .collect();
+    texts.join(", ")
+}
+
+fn imbalances(books: &RunBooks, rows: u64) -> Vec<String> {
+    let mut messages = Vec::new();
+    for (name, stats, found) in [
+        ("seeds", books.seeds, books.seed_rows),
+        ("follow-ups", books.children, books.child_rows),
+    ] {
+        if !stats.balances() {
+            messages.push(format!(
+                "{} {name} were announced, but {} are accounted for: {} new, {} duplicate, {} out of scope",
+                stats.announced,
+                stats.inserted + stats.duplicate + stats.out_of_scope,
+                stats.inserted,
+                stats.duplicate,
+                stats.out_of_scope
+            ));
+        }
+        if stats.inserted != found {
+            messages.push(format!(
+                "{} {name} were inserted, but {found} are there",
+                stats.inserted
+            ));
+        }
+    }
+    let counted = [
+        ("enqueued", books.progress_enqueued, rows),
+        ("done", books.progress_done, books.state(RequestState::Done)),
+        ("dead", books.progress_dead, books.state(RequestState::Dead)),
+    ];
+    for (name, counted, there) in counted {
+        if counted != there {
+            messages.push(format!(
+                "the workers counted {counted} {name}, but {there} are there"
+            ));
+        }
+    }
+    messages
+}
+
+/// The result of a closing, kept with the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosingRecord {
+    /// Whether the run is green.
+    pub pass: bool,
+    /// Why it is not.
+    pub breaches: Vec<Breach>,
+}
+
+impl Queue {
+    /// Counts the books of a run. Walks over all its rows.
+    pub async fn read_books(&self, run_id: i64) -> Result<RunBooks> {
+        let mut tx = self.reading("count the books of the run").await?;
+        let counted = count_books(&mut tx, run_id).await;
+        counted.map_err(|e| e.into_error("count the books of the run", self.place()))
+    }
+
+    /// Closes the run: counts its books, judges them and keeps the result. While requests have not ended
+    /// the run stays as it is, and the answer says which; a closed run answers as it did before.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` while it is seeding.
+    pub async fn close_run(
+        &self,
+        run_id: i64,
+        rules: &ClosingRules,
+    ) -> Result<(RunRecord, ClosingRecord)> {
+        let closed = in_tx!(&self.db, "close the run", |tx| {
+            let run = require_state(
+                &mut tx,
+                run_id,
+                &[RunState::Open, RunState::Sealed, RunState::Closed],
+            )
+            .await?;
+            if run.state == RunState::Closed {
+                let record = closing_of(&run)?;
+                return Ok((run, record));
+            }
+            let books = count_books(&mut tx, run_id).await?;
+            let breaches = rules.judge(&books);
+            let record = ClosingRecord {
+                pass: breaches.is_empty(),
+                breaches,
+            };
+            if books.unfinished() > 0 {
+                return Ok((run, record));
+            }
+            let text = serde_json::to_string(&record).unwrap_or_default();
+            let sql = "UPDATE queue_run SET state = 3, closing = ?, closed_at = {now}, \
+                sealed_at = coalesce(sealed_at, {now}) WHERE id = ? AND state IN (1, 2)";
+            let changed = tx.execute(sql, values![text, run_id]).await?;
+            expect_one(changed, &run)?;
+            let detail = serde_json::json!({ "run": run.key.to_string(), "pass": record.pass });
+            put_event(&mut tx, Some(run_id), "run_closed", &detail).await?;
+            Ok((get_run(&mut tx, run_id).await?, record))
+        })?;
+        // A closing is told to others: it must survive a power failure.
+        self.db.make_durable().await?;
+        Ok(closed)
+    }
+}
+
+fn closing_of(run: &RunRecord) -> Result<ClosingRecord> {
+    let text = run.closing.as_deref().unwrap_or("null");
+    serde_json::from_str(text)
+        .map_err(|e| Error::corrupt(format!("the closing of the run `{}`", run.key)).caused_by(e))
+}
+
+async fn count_books(tx: &mut Tx, run_id: i64) -> Result<RunBooks, Fault> {
+    let run = get_run(tx, run_id).await?;
+    let mut books = RunBooks {
+        seeds: run.seeds,
+        stopped: run.stopped.clone(),
+        ..RunBooks::default()
+    };
+    books
+        .states
+        .extend(RequestState::ALL.map(|s| (s.as_str(), 0)));
+    let sql = "SELECT s.state, CAST(CASE WHEN q.origin = 1 THEN 1 ELSE 0 END AS {int}) AS child, count(*), \
+        CAST(sum(s.announced) AS {int}), CAST(sum(s.inserted) AS {int}), CAST(sum(s.duplicate) AS {int}), \
+        CAST(sum(s.out_of_scope) AS {int}), CAST(sum(s.attempt) AS {int}), CAST(sum(s.failures) AS {int}), \
+        CAST(sum(CASE WHEN s.state = 2 AND s.capture IS NULL THEN 1 ELSE 0 END) AS {int}) \
+        FROM queue_request_state s JOIN queue_request q ON q.id = s.id WHERE s.run_id = ? GROUP BY s.state, child";
+    for row in tx.rows(sql, values![run_id]).await? {
+        let state = RequestState::of_code(row.int(0)?)?;
+        let count = unsigned(row.int(2)?);
+        *books.states.entry(state.as_str()).or_default() += count;
+        if row.int(1)? == 1 {
+            books.child_rows += count
+        } else {
+            books.seed_rows += count
+        }
+        books.children = books.children.plus(EnqueueStats {
+            announced: unsigned(row.int(3)?),
+            inserted: unsigned(row.int(4)?),
+            duplicate: unsigned(row.int(5)?),
+            out_of_scope: unsigned(row.int(6)?),
+        });
+        books.attempts += unsigned(row.int(7)?);
+        books.failures += unsigned(row.int(8)?);
+        books.without_capture += unsigned(row.int(9)?);
+    }
+    let sql = "SELECT class, count(*) FROM queue_request_state WHERE run_id = ? AND state = 4 GROUP BY class";
+    for row in tx.rows(sql, values![run_id]).await? {
+        let class = row.maybe_text(0)?.unwrap_or_default();
+        books.dead_classes.insert(class, unsigned(row.int(1)?));
+    }
+    let sql = "SELECT coalesce(status, 0) AS code, count(*) FROM queue_request_state WHERE run_id = ? AND state = 2 GROUP BY code";
+    for row in tx.rows(sql, values![run_id]).await? {
+        books
+            .done_statuses
+            .insert(row.int(0)?, unsigned(row.int(1)?));
+    }
+    count_progress(tx, run_id, &mut books).await?;
+    count_groups(tx, run_id, &mut books).await?;
+    take_samples(tx, run_id, &mut books).await?;
+    Ok(books)
+}
+
+async fn count_progress(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Result<(), Fault> {
+    let sql = "SELECT CAST(coalesce(sum(p.enqueued), 0) AS {int}), CAST(coalesce(sum(p.done), 0) AS {int}), \
+        CAST(coalesce(sum(p.dead), 0) AS {int}) FROM queue_lane l JOIN queue_progress p ON p.lane_id = l.id WHERE l.run_id = ?";
+    if let Some(row) = tx.row(sql, values![run_id]).await? {
+        books.progress_enqueued = unsigned(row.int(0)?);
+        books.progress_done = unsigned(row.int(1)?);
+        books.progress_dead = unsigned(row.int(2)?);
+    }
+    Ok(())
+}
+
+async fn count_groups(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Result<(), Fault> {
+    let sql = "SELECT e.name, max(e.expected), \
+        (SELECT count(*) FROM queue_group g WHERE g.run_id = ? AND g.name = e.name) \
+        FROM queue_expectation e WHERE e.run_id = ? GROUP BY e.name ORDER BY e.name";
+    for row in tx.rows(sql, values![run_id, run_id]).await? {
+        let (expected, found) = (unsigned(row.int(1)?), unsigned(row.int(2)?));
+        if found < expected {
+            books.short_groups.push((row.text(0)?, expected, found));
+        }
+    }
+    Ok(())
+}
+
+async fn take_samples(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Result<(), Fault> {
+    let wanted = [
+        ("pending", "s.state = 0"),
+        ("in_flight", "s.state = 1"),
+        ("failed", "s.state = 3"),
+        ("dead", "s.state = 4"),
+        ("without_capture", "s.state = 2 AND s.capture IS NULL"),
+    ];
+    for (name, condition) in wanted {
+        let there = match name {
+            "without_capture" => books.without_capture,
+            _ => books.states.get(name).copied().unwrap_or(0),
+        };
+        if there == 0 {
+            continue;
+        }
+        let sql = format!(
+            "SELECT q.method, q.url, s.class FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
+             WHERE s.run_id = ? AND {condition} ORDER BY s.id LIMIT ?"
+        );
+        let mut texts = Vec::new();
+        for row in tx.rows(&sql, values![run_id, SAMPLES]).await? {
+            let class = row
+                .maybe_text(2)?
+                .map(|c| format!(" ({c})"))
+                .unwrap_or_default();
+            texts.push(format!("{} {}{class}", row.text(0)?, row.text(1)?));
+        }
+        books.samples.insert(name.to_owned(), texts);
+    }
+    Ok(())
+}

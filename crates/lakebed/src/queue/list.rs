@@ -1,0 +1,372 @@
+//! What is in the queue: requests by state, how they ended, counts, workers; and runs that go.
+
+use crate::error::{Error, Result};
+use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
+use crate::queue::cell::hex;
+use crate::queue::db::{DbRow, Fault, in_tx, values};
+use crate::queue::run_row::require_state;
+use crate::queue::{Coverage, Queue, RequestState, RunOptions, RunRecord, RunState};
+use crate::spec::{RunKey, TerminalRecord, TerminalState};
+
+/// Rows that one transaction deletes at most.
+const PRUNE_BATCH: i64 = 2_000;
+
+/// Which requests to list.
+#[derive(Debug, Clone, Default)]
+pub struct RequestFilter {
+    /// The run.
+    pub run_id: i64,
+    /// In this state alone.
+    pub state: Option<RequestState>,
+    /// Of this stage alone.
+    pub stage: Option<StageName>,
+    /// Of this class alone.
+    pub class: Option<ErrorClass>,
+    /// Behind this request number.
+    pub after: i64,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A request with where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Its number.
+    pub id: i64,
+    /// Its key.
+    pub request_key: RequestKey,
+    /// Its stage.
+    pub stage: StageName,
+    /// In capitals.
+    pub method: String,
+    /// The address.
+    pub url: String,
+    /// Where it is.
+    pub state: RequestState,
+    /// Claims so far.
+    pub attempts: u32,
+    /// Those that failed.
+    pub failures: u32,
+    /// Class of the last failure; absent for none.
+    pub class: Option<String>,
+    /// HTTP status of its end or last failure.
+    pub status: Option<i64>,
+    /// The capture that made it done.
+    pub capture: Option<CaptureId>,
+    /// Not claimed before this instant; 0 for at once.
+    pub not_before: i64,
+    /// When it ended; absent before.
+    pub ended_at: Option<i64>,
+    /// The request whose page led to it.
+    pub parent_id: Option<i64>,
+}
+
+/// Counts of a lane: a stage of a run on a host, over all workers.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LaneProgress {
+    /// The stage.
+    pub stage: String,
+    /// The host.
+    pub host: String,
+    /// Requests that entered.
+    pub enqueued: i64,
+    /// Done.
+    pub done: i64,
+    /// Dead.
+    pub dead: i64,
+    /// Attempts that failed.
+    pub failed: i64,
+}
+
+/// A worker as the queue knows it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct WorkerRecord {
+    /// Its name.
+    pub name: String,
+    /// Where it runs.
+    pub label: String,
+    /// `live`, `lost` or `left`.
+    pub state: &'static str,
+    /// When it joined; database clock, microseconds.
+    pub started_at: i64,
+    /// When it last said that it lives.
+    pub heartbeat_at: i64,
+}
+
+impl Queue {
+    /// Requests in the order of their numbers.
+    pub async fn list_requests(&self, filter: &RequestFilter) -> Result<Vec<RequestRecord>> {
+        let mut tx = self.reading("list requests").await?;
+        let listed = async {
+            let mut sql = "SELECT q.id, q.request_key, l.stage, q.method, q.url, s.state, s.attempt, s.failures, s.class, \
+                s.status, s.capture, s.not_before, s.ended_at, q.parent_id \
+                FROM queue_request_state s JOIN queue_request q ON q.id = s.id JOIN queue_lane l ON l.id = s.lane_id \
+                WHERE s.run_id = ? AND s.id > ?".to_owned();
+            let mut args = values![filter.run_id, filter.after].to_vec();
+            if let Some(state) = filter.state {
+                sql.push_str(" AND s.state = ?");
+                args.push(state.code().into());
+            }
+            if let Some(stage) = &filter.stage {
+                sql.push_str(" AND l.stage = ?");
+                args.push(stage.as_str().into());
+            }
+            if let Some(class) = &filter.class {
+                sql.push_str(" AND s.class = ?");
+                args.push(class.as_str().into());
+            }
+            sql.push_str(" ORDER BY s.id LIMIT ?");
+            args.push(filter.limit.into());
+            let rows = tx.rows(&sql, &args).await?;
+            rows.iter()
+                .map(request_of)
+                .collect::<Result<Vec<_>, Fault>>()
+        };
+        listed
+            .await
+            .map_err(|e| e.into_error("list requests", self.place()))
+    }
+
+    /// How the requests of a run ended, in the order of their numbers, behind `after`; with each its number.
+    pub async fn list_terminals(
+        &self,
+        run_id: i64,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, TerminalRecord)>> {
+        let filter = RequestFilter {
+            run_id,
+            after,
+            limit,
+            ..RequestFilter::default()
+        };
+        let records = self.list_requests(&filter).await?;
+        records
+            .into_iter()
+            .map(|record| {
+                let state = match record.state {
+                    RequestState::Done => TerminalState::Done,
+                    RequestState::Dead => TerminalState::Dead,
+                    other => {
+                        return Err(Error::precondition(format!(
+                            "`{} {}` is {}",
+                            record.method,
+                            record.url,
+                            other.as_str()
+                        ))
+                        .hint("close the run first: until then requests are under way"));
+                    }
+                };
+                let class = record.class.filter(|_| state == TerminalState::Dead);
+                let terminal = TerminalRecord {
+                    request_key: record.request_key,
+                    stage: record.stage,
+                    method: record.method,
+                    url: record.url,
+                    state,
+                    class: class.map(|c| c.parse()).transpose()?,
+                    attempts: record.attempts,
+                    capture: record.capture,
+                };
+                Ok((record.id, terminal))
+            })
+            .collect()
+    }
+
+    /// The counts of a run by stage and host; cheap, however many rows there are.
+    pub async fn list_progress(&self, run_id: i64) -> Result<Vec<LaneProgress>> {
+        let mut tx = self.reading("read the progress").await?;
+        let listed = async {
+            let sql = "SELECT l.stage, h.name, CAST(sum(p.enqueued) AS {int}), CAST(sum(p.done) AS {int}), \
+                CAST(sum(p.dead) AS {int}), CAST(sum(p.failed) AS {int}) FROM queue_lane l \
+                JOIN queue_host h ON h.id = l.host_id JOIN queue_progress p ON p.lane_id = l.id \
+                WHERE l.run_id = ? GROUP BY l.stage, h.name ORDER BY l.stage, h.name";
+            let rows = tx.rows(sql, values![run_id]).await?;
+            let of = |row: &DbRow| {
+                Ok(LaneProgress {
+                    stage: row.text(0)?,
+                    host: row.text(1)?,
+                    enqueued: row.int(2)?,
+                    done: row.int(3)?,
+                    dead: row.int(4)?,
+                    failed: row.int(5)?,
+                })
+            };
+            rows.iter()
+                .map(of)
+                .collect::<Result<Vec<_>, sqlx::Error>>()
+                .map_err(Fault::from)
+        };
+        listed
+            .await
+            .map_err(|e| e.into_error("read the progress", self.place()))
+    }
+
+    /// Workers, newest first.
+    pub async fn list_workers(&self, limit: u32) -> Result<Vec<WorkerRecord>> {
+        let mut tx = self.reading("list the workers").await?;
+        let listed = async {
+            let sql = "SELECT name, label, state, started_at, heartbeat_at FROM queue_worker ORDER BY id DESC LIMIT ?";
+            let rows = tx.rows(sql, values![limit]).await?;
+            let of = |row: &DbRow| {
+                Ok(WorkerRecord {
+                    name: row.text(0)?,
+                    label: row.text(1)?,
+                    state: match row.int(2)? {
+                        0 => "live",
+                        1 => "lost",
+                        _ => "left",
+                    },
+                    started_at: row.int(3)?,
+                    heartbeat_at: row.int(4)?,
+                })
+            };
+            rows.iter()
+                .map(of)
+                .collect::<Result<Vec<_>, sqlx::Error>>()
+                .map_err(Fault::from)
+        };
+        listed
+            .await
+            .map_err(|e| e.into_error("list the workers", self.place()))
+    }
+}
+
+fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
+    Ok(RequestRecord {
+        id: row.int(0)?,
+        request_key: hex(&row.bytes(1)?).parse()?,
+        stage: row.text(2)?.parse()?,
+        method: row.text(3)?,
+        url: row.text(4)?,
+        state: RequestState::of_code(row.int(5)?)?,
+        attempts: u32::try_from(row.int(6)?).unwrap_or(u32::MAX),
+        failures: u32::try_from(row.int(7)?).unwrap_or(u32::MAX),
+        class: row.maybe_text(8)?,
+        status: row.maybe_int(9)?,
+        capture: row.maybe_bytes(10)?.map(|b| hex(&b).parse()).transpose()?,
+        not_before: row.int(11)?,
+        ended_at: row.maybe_int(12)?,
+        parent_id: row.maybe_int(13)?,
+    })
+}
+
+impl Queue {
+    /// Tries the dead requests of a closed run again, in a successor run that is opened with them: the
+    /// first closing stands. `class` picks those of one class.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` where the run is not closed, or where nothing in it is dead.
+    pub async fn retry_run(
+        &self,
+        run_id: i64,
+        name: &RunKey,
+        class: Option<&ErrorClass>,
+    ) -> Result<RunRecord> {
+        let old = self.get_run(run_id).await?;
+        if old.state != RunState::Closed {
+            return Err(Error::precondition(format!(
+                "the run `{}` is {}, not closed",
+                old.key,
+                old.state.as_str()
+            ))
+            .hint("while it is open, workers try its requests again by themselves"));
+        }
+        let options = RunOptions {
+            coverage: Coverage::Partial,
+            successor_of: Some(run_id),
+            deadline_us: None,
+        };
+        let run = self.create_run(name, &options).await?;
+        self.begin_seeding(run.id).await?;
+        let mut filter = RequestFilter {
+            run_id,
+            state: Some(RequestState::Dead),
+            class: class.cloned(),
+            limit: 500,
+            ..RequestFilter::default()
+        };
+        let mut announced = 0;
+        loop {
+            let dead = self.list_requests(&filter).await?;
+            let Some(last) = dead.last() else { break };
+            filter.after = last.id;
+            let mut seeds = Vec::with_capacity(dead.len());
+            for record in &dead {
+                seeds.push(self.read_request(record.id).await?);
+            }
+            announced += seeds.len() as u64;
+            let _stats = self.add_seeds(run.id, &seeds, 0).await?;
+        }
+        if announced == 0 {
+            return Err(Error::precondition(format!(
+                "no request of the run `{}` is dead",
+                old.key
+            )));
+        }
+        self.open_run(run.id, announced, &format!("retry of run {run_id}"))
+            .await
+    }
+
+    /// The request as it was enqueued; unique within its run from now on.
+    async fn read_request(&self, id: i64) -> Result<crate::queue::NewRequest> {
+        let mut tx = self.reading("read the request").await?;
+        let read = async {
+            let sql = "SELECT l.stage, q.method, q.url, q.headers, q.body, q.carry FROM queue_request q \
+                JOIN queue_lane l ON l.id = q.lane_id WHERE q.id = ?";
+            let row = tx.row(sql, values![id]).await?;
+            let row = row.ok_or_else(|| Error::not_found(format!("request number `{id}`")))?;
+            let headers = row
+                .maybe_text(3)?
+                .and_then(|t| serde_json::from_str(&t).ok());
+            Ok::<_, Fault>(crate::queue::NewRequest {
+                method: row.text(1)?,
+                headers: headers.unwrap_or_default(),
+                body: row.maybe_bytes(4)?,
+                carry: row.maybe_text(5)?,
+                ..crate::queue::NewRequest::get(row.text(0)?.parse()?, row.text(2)?)
+            })
+        };
+        read.await
+            .map_err(|e| e.into_error("read the request", self.place()))
+    }
+
+    /// Deletes a closed run with all its rows, in bounded transactions. What ended keeps its terminals in
+    /// the pack; nothing here means "done" by not being there.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` where the run is not closed.
+    pub async fn prune_run(&self, run_id: i64) -> Result<u64> {
+        let mut pruned = 0;
+        loop {
+            let found = in_tx!(&self.db, "prune the run", |tx| {
+                require_state(&mut tx, run_id, &[RunState::Closed]).await?;
+                let sql = "SELECT id FROM queue_request_state WHERE run_id = ? ORDER BY id LIMIT ?";
+                let rows = tx.rows(sql, values![run_id, PRUNE_BATCH]).await?;
+                let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+                    for sql in [
+                        "DELETE FROM queue_group WHERE run_id = ?",
+                        "DELETE FROM queue_expectation WHERE run_id = ?",
+                        "DELETE FROM queue_progress WHERE lane_id IN (SELECT id FROM queue_lane WHERE run_id = ?)",
+                        "DELETE FROM queue_lane WHERE run_id = ?",
+                        "DELETE FROM queue_event WHERE run_id = ?",
+                        "DELETE FROM queue_run WHERE id = ?",
+                    ] {
+                        tx.execute(sql, values![run_id]).await?;
+                    }
+                    return Ok(0);
+                };
+                let range = values![run_id, first.int(0)?, last.int(0)?];
+                let sql = "DELETE FROM queue_request WHERE run_id = ? AND id BETWEEN ? AND ?";
+                tx.execute(sql, range).await?;
+                let sql = "DELETE FROM queue_request_state WHERE run_id = ? AND id BETWEEN ? AND ?";
+                tx.execute(sql, range).await?;
+                Ok(rows.len() as u64)
+            })?;
+            pruned += found;
+            if found == 0 {
+                return Ok(pruned);
+            }
+        }
+    }
+}
