@@ -9,9 +9,12 @@
 //! | `schemaless` | data without a schema: JSON lines | docs/formats/jsonl.md |
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
 //! | `capture` | a response without its body, in a pack | docs/formats/rawpack.md |
+//! | `canonical_url` | the one spelling of a URL | |
+//! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
+mod canonical_url;
 mod capture;
 mod checkpoint;
 mod columns;
@@ -21,8 +24,10 @@ mod record;
 mod reject;
 mod schema;
 mod schemaless;
+mod surt;
 mod terminal;
 
+pub use canonical_url::{CanonicalUrl, MAX_URL_BYTES, QueryOrder};
 pub use capture::{
     CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id,
 };
@@ -45,4 +50,5 @@ pub use schema::{
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};
