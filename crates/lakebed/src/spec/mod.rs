@@ -10,6 +10,7 @@
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
 //! | `capture` | a response without its body, in a pack | docs/formats/rawpack.md |
 //! | `canonical_url` | the one spelling of a URL | |
+//! | `robots` | the `robots.txt` of an origin, as a host table keeps it | |
 //! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
@@ -22,6 +23,7 @@ mod lake;
 mod partition;
 mod record;
 mod reject;
+mod robots;
 mod schema;
 mod schemaless;
 mod surt;
@@ -44,6 +46,7 @@ pub use record::{
     min_reader,
 };
 pub use reject::{RejectReason, RejectRecord};
+pub use robots::{RobotsContent, RobotsState};
 pub use schema::{
     Ambiguous, CastSpec, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle,
     Lossy, MoneySpec, PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField,
