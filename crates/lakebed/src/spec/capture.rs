@@ -3,6 +3,8 @@
 //! Written as one JSON line of `m/<frame>.jsonl` in a pack (docs/formats/rawpack.md); the stages that
 //! fetch, pack and parse meet here.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +104,17 @@ pub struct CharsetSpec {
     pub name: String,
     /// What told it.
     pub from: CharsetOrigin,
+}
+
+impl CharsetSpec {
+    /// The text of a body in this encoding, without its byte order mark. Bytes that are not valid in it
+    /// become U+FFFD, and so does everything under a name that no standard knows.
+    #[must_use]
+    pub fn text<'a>(&self, body: &'a [u8]) -> Cow<'a, str> {
+        let encoding = encoding_rs::Encoding::for_label(self.name.as_bytes());
+        let encoding = encoding.unwrap_or(encoding_rs::REPLACEMENT);
+        encoding.decode_with_bom_removal(body).0
+    }
 }
 
 /// What told the encoding of a body, strongest first.

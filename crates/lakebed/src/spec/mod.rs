@@ -9,9 +9,13 @@
 //! | `schemaless` | data without a schema: JSON lines | docs/formats/jsonl.md |
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
 //! | `capture` | a response without its body, in a pack | docs/formats/rawpack.md |
+//! | `canonical_url` | the one spelling of a URL | |
+//! | `robots` | the `robots.txt` of an origin, as a host table keeps it | |
+//! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
+mod canonical_url;
 mod capture;
 mod checkpoint;
 mod columns;
@@ -19,10 +23,13 @@ mod lake;
 mod partition;
 mod record;
 mod reject;
+mod robots;
 mod schema;
 mod schemaless;
+mod surt;
 mod terminal;
 
+pub use canonical_url::{CanonicalUrl, MAX_URL_BYTES, QueryOrder};
 pub use capture::{
     CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id,
 };
@@ -39,10 +46,12 @@ pub use record::{
     min_reader,
 };
 pub use reject::{RejectReason, RejectRecord};
+pub use robots::{RobotsContent, RobotsState};
 pub use schema::{
     Ambiguous, CastSpec, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle,
     Lossy, MoneySpec, PUBLISHED_FORMAT, Privacy, PublishedSchema, ReadSpec, RemovedField,
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};

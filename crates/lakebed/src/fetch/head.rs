@@ -1,0 +1,126 @@
+//! Heads of requests and responses as bytes: what of them is recorded, and how they are read again.
+//!
+//! FET-3: no secret of a request is recorded: the values of `Authorization`, `Cookie`,
+//! `Proxy-Authorization` and of the headers that the source names are replaced before anything is kept.
+
+use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
+
+/// What stands for a secret in a recorded head.
+pub const REMOVED: &str = "[removed]";
+
+/// Headers whose values are never recorded, beside those a source names.
+const SECRET: [HeaderName; 3] = [
+    http::header::AUTHORIZATION,
+    http::header::COOKIE,
+    http::header::PROXY_AUTHORIZATION,
+];
+
+/// Whether the value of a header is a secret: it is neither recorded nor sent to another origin.
+pub(super) fn is_secret(name: &HeaderName, more: &[HeaderName]) -> bool {
+    SECRET.contains(name) || more.contains(name)
+}
+
+/// The head of a request, byte for byte as it went out, its secrets replaced.
+///
+/// Lines are those that this program wrote, so each ends with CR LF.
+pub(super) fn mask_secrets(head: &[u8], more: &[HeaderName]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(head.len());
+    for line in head.split_inclusive(|b| *b == b'\n') {
+        let name = (line.iter().position(|b| *b == b':')).and_then(|colon| {
+            HeaderName::from_bytes(&line[..colon])
+                .ok()
+                .map(|n| (n, colon))
+        });
+        match name {
+            Some((name, colon)) if is_secret(&name, more) => {
+                out.extend_from_slice(&line[..=colon]);
+                out.extend_from_slice(format!(" {REMOVED}\r\n").as_bytes());
+            }
+            _ => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+/// The head of a request in the form of HTTP/1, for where no bytes of it exist: HTTP/2, and requests that
+/// never went out.
+pub(super) fn request_head(method: &Method, target: &str, headers: &HeaderMap) -> Vec<u8> {
+    let mut out = format!("{method} {target}\r\n").into_bytes();
+    write_headers(headers, &mut out);
+    out
+}
+
+/// The head of an HTTP/2 response, one line a header.
+pub(super) fn response_head(status: StatusCode, headers: &HeaderMap) -> Vec<u8> {
+    let mut out = format!("HTTP/2 {}\r\n", status.as_u16()).into_bytes();
+    write_headers(headers, &mut out);
+    out
+}
+
+fn write_headers(headers: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in headers {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Values of a header in a recorded head, in order, blanks around them gone; bytes that are no UTF-8 are
+/// replaced.
+#[must_use]
+pub fn header_values(head: &[u8], name: &str) -> Vec<String> {
+    let lines = head.split(|b| *b == b'\n').skip(1);
+    lines
+        .filter_map(|line| {
+            let colon = line.iter().position(|b| *b == b':')?;
+            let matches = line[..colon]
+                .trim_ascii()
+                .eq_ignore_ascii_case(name.as_bytes());
+            matches.then(|| String::from_utf8_lossy(line[colon + 1..].trim_ascii()).into_owned())
+        })
+        .collect()
+}
+
+/// How a version is written in a capture.
+pub(super) fn version_text(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        Version::HTTP_3 => "HTTP/3",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// The first value of a header as text; bytes that are no UTF-8 are replaced.
+pub(super) fn text_of(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let value = headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_replaced_whatever_their_case() {
+        let head =
+            b"GET / HTTP/1.1\r\nHost: a.com\r\nCOOKIE: s=1; t=\xff\r\nauthorization:Basic x\r\n\
+            X-Key: k\r\nX-Keys: k\r\nProxy-Authorization: p\r\nReferer: Cookie: no\r\n\r\n";
+        let masked = mask_secrets(head, &[HeaderName::from_static("x-key")]);
+        let expected = "GET / HTTP/1.1\r\nHost: a.com\r\nCOOKIE: [removed]\r\nauthorization: [removed]\r\n\
+            X-Key: [removed]\r\nX-Keys: k\r\nProxy-Authorization: [removed]\r\nReferer: Cookie: no\r\n\r\n";
+        assert_eq!(String::from_utf8(masked).unwrap(), expected);
+    }
+
+    #[test]
+    fn headers_are_found_in_a_recorded_head() {
+        let head = b"HTTP/1.1 200 OK\r\nETag:  \"a\" \r\nX: 1\nx:2\r\nBroken\r\n\r\n";
+        assert_eq!(header_values(head, "etag"), ["\"a\""]);
+        assert_eq!(header_values(head, "X"), ["1", "2"]);
+        assert!(header_values(head, "http/1.1 200 ok").is_empty());
+        assert!(header_values(b"", "x").is_empty());
+    }
+}
