@@ -5,7 +5,14 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 33] = [
+pub const KILL_POINTS: [&str; 40] = [
+    "pack.part_created",
+    "pack.frame_written",
+    "pack.frame_durable",
+    "pack.torn_kept",
+    "pack.torn_cut",
+    "pack.staged",
+    "pack.before_commit",
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",

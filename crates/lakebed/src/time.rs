@@ -19,7 +19,7 @@ pub struct Instant(i64);
 impl Instant {
     /// From microseconds since the epoch.
     #[must_use]
-    pub fn from_micros(micros: i64) -> Self {
+    pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 

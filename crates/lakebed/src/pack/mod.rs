@@ -1,1 +1,48 @@
-//! Raw day packs: what was fetched, in one `.tar.zst` that any tar reads and that gives one document by one ranged read.
+//! Raw day packs: what was fetched, in one `.tar.zst` that any tar reads and that gives one document by one
+//! ranged read (docs/formats/rawpack.md).
+//!
+//! ```text
+//!  captures -> PartWriter / SharedPart      parts of the run's folder, frames made durable one by one
+//!                    |
+//!              open_parts                   after a crash: torn tails are cut and kept
+//!                    |
+//!     terminals -> plan_pack -> commit_pack one sorted pack and its index, one record of `raw/<source>`
+//!                                   |
+//!                               PackReader  get, replay, verify, repair, erase, export
+//! ```
+//!
+//! `tar`, `frame`, `content` are the format from the inside out; `walk` reads frames in their order; `source`
+//! is where bytes come from. PAK-1: nothing is acknowledged before it is durable. PAK-2: every frame stands
+//! for itself. PAK-3: the same captures make the same bytes.
+
+mod content;
+mod digest;
+mod durable;
+mod encode;
+mod frame;
+mod index;
+mod part;
+mod part_shared;
+mod parts;
+mod reader;
+#[cfg(test)]
+mod samples;
+mod scan;
+mod seal;
+mod source;
+mod spool;
+mod surt;
+mod tail;
+mod tar;
+mod walk;
+
+pub use content::body_hash;
+pub use index::{PackIndex, write_index};
+pub use part::{PartOptions, PartWriter, Receipt};
+pub use part_shared::{SharedPart, SharedPartOptions};
+pub use parts::{OpenParts, Part, PartCapture, TornTail, open_parts};
+pub use reader::{Capture, PackReader};
+pub use scan::{PackDamage, PackScan, scan_pack};
+pub use seal::{PackPlan, SealStats, plan_pack};
+pub use source::{FileSource, MemorySource, ReadAt};
+pub use surt::surt;

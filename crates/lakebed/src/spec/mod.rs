@@ -12,6 +12,7 @@
 //! | `canonical_url` | the one spelling of a URL | |
 //! | `robots` | the `robots.txt` of an origin, as a host table keeps it | |
 //! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
+//! | `pack`, `pack_seek`, `pack_index` | heads, names and tail of a pack; a row of its index | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
@@ -20,6 +21,9 @@ mod capture;
 mod checkpoint;
 mod columns;
 mod lake;
+mod pack;
+mod pack_index;
+mod pack_seek;
 mod partition;
 mod record;
 mod reject;
@@ -39,6 +43,18 @@ pub use columns::{
     arrow_schema, arrow_type,
 };
 pub use lake::{LAKE_FORMAT, LakeSpec};
+pub use pack::{
+    ErasedCapture, LONE_BODY_BYTES, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_SHARED_LINES_BYTES,
+    MAX_WINDOW_LOG, PACK_FORMAT, PACK_HEAD_NAME, PACK_INDEX_SUFFIX, PACK_SUFFIX, PackFileName,
+    PackHead, PackKind, PackLine, PackProfile, PackTrailer, TAR_END_BYTES, TERMINALS_NAME,
+    body_member_name, lines_member_name, parse_body_member_name, parse_lines_member_name,
+};
+pub use pack_index::{IndexRow, pack_index_schema};
+pub use pack_seek::{
+    PADDING_MAGIC, SEEK_FOOTER_BYTES, SEEK_FOOTER_MAGIC, SEEK_TABLE_MAGIC, SKIPPABLE_HEAD_BYTES,
+    SeekRow, TRAILER_MAGIC, decode_seek_table, decode_trailer, encode_seek_table, encode_trailer,
+    padding, seek_table_bytes,
+};
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,

@@ -1,0 +1,201 @@
+//! Writing a pack from its first to its last byte: frames in the order they are given, then the end of the
+//! tar, the trailer and the seek table.
+//!
+//! PAK-3: the bytes depend on what is given, its order, the profile and the version of zstd alone.
+
+use std::io::Write;
+
+use crate::error::{Error, Result};
+use crate::name::ContentHash;
+use crate::pack::content::FrameBuilder;
+use crate::pack::frame::FrameEncoder;
+use crate::pack::tar;
+use crate::spec::{
+    MAX_FRAME_BYTES, PACK_FORMAT, PACK_HEAD_NAME, PackHead, PackKind, PackLine, PackProfile,
+    PackTrailer, RunKey, SeekRow, TAR_END_BYTES, TERMINALS_NAME, encode_seek_table, encode_trailer,
+};
+
+/// Frames of terminals close here.
+const TERMINALS_FRAME_BYTES: usize = 8 << 20;
+
+/// A pack being written.
+pub(super) struct PackEncoder<W> {
+    out: W,
+    encoder: FrameEncoder,
+    profile: PackProfile,
+    frame: FrameBuilder,
+    table: FrameTable,
+    /// Raw and compressed bytes of the data frames so far.
+    so_far: (u64, u64),
+    split_bytes: usize,
+    counts: Counts,
+    time: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    captures: u64,
+    bodies: u64,
+    requests: u64,
+    erased: u64,
+}
+
+/// What the tail of a pack says of the frames before it.
+#[derive(Debug, Default, Clone)]
+pub(super) struct FrameTable {
+    pub(super) rows: Vec<SeekRow>,
+    pub(super) digests: Vec<[u8; 32]>,
+}
+
+impl FrameTable {
+    /// A frame as it lies in the file and the bytes of its content; 0 for a skippable one.
+    pub(super) fn add(&mut self, frame: &[u8], raw: usize) -> Result<()> {
+        let compressed = u32::try_from(frame.len());
+        let raw = u32::try_from(raw);
+        let (Ok(compressed), Ok(raw)) = (compressed, raw) else {
+            return Err(Error::limit("a frame beyond 4 GiB"));
+        };
+        self.rows.push(SeekRow { compressed, raw });
+        self.digests.push(*blake3::hash(frame).as_bytes());
+        Ok(())
+    }
+
+    /// Trailer and seek table.
+    pub(super) fn tail(mut self, trailer: &PackTrailer) -> Result<Vec<u8>> {
+        let mut bytes = encode_trailer(trailer, &self.digests)?;
+        self.add(&bytes, 0)?;
+        bytes.extend(encode_seek_table(&self.rows)?);
+        Ok(bytes)
+    }
+}
+
+/// What `PACK.json` of a sealed pack says.
+pub(super) fn pack_head(run: &RunKey, profile: PackProfile) -> PackHead {
+    PackHead {
+        format: PACK_FORMAT.to_owned(),
+        kind: PackKind::Pack,
+        run: run.clone(),
+        profile,
+        zstd: zstd::zstd_safe::version_string().to_owned(),
+        writer: None,
+    }
+}
+
+impl<W: Write> PackEncoder<W> {
+    /// Begins a pack; its head is written.
+    pub(super) fn begin(out: W, run: &RunKey, profile: PackProfile) -> Result<Self> {
+        let time = PackHead::member_time(run);
+        let mut pack = Self {
+            out,
+            encoder: FrameEncoder::new(profile)?,
+            profile,
+            frame: FrameBuilder::new(time),
+            table: FrameTable::default(),
+            so_far: (0, 0),
+            split_bytes: MAX_FRAME_BYTES,
+            counts: Counts::default(),
+            time,
+        };
+        let mut json = serde_json::to_vec(&pack_head(run, profile))
+            .map_err(|e| Error::internal("write PACK.json").caused_by(e))?;
+        json.push(b'\n');
+        let mut raw = Vec::new();
+        tar::append(&mut raw, PACK_HEAD_NAME, time, &json)?;
+        pack.write(&raw, MAX_FRAME_BYTES)?;
+        Ok(pack)
+    }
+
+    /// Cuts contents into frames of this many raw bytes at most.
+    #[cfg(test)]
+    pub(super) fn split_at(mut self, bytes: usize) -> Self {
+        self.split_bytes = bytes;
+        self
+    }
+
+    /// The lines of all terminals, by request key.
+    pub(super) fn terminals(&mut self, lines: &[u8], requests: u64) -> Result<()> {
+        let mut raw = Vec::with_capacity(lines.len() + 2 * tar::BLOCK);
+        tar::append(&mut raw, TERMINALS_NAME, self.time, lines)?;
+        self.counts.requests = requests;
+        self.write(&raw, TERMINALS_FRAME_BYTES)?;
+        Ok(())
+    }
+
+    /// The next capture; `body` is asked for where it is not in the frame yet.
+    pub(super) fn capture(
+        &mut self,
+        line: &PackLine,
+        bytes: &[u8],
+        body: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        let named = line.body();
+        if self.frame.closes_before(named, self.frame_bytes()) {
+            self.close_frame()?;
+        }
+        match (named, line) {
+            (Some((hash, _)), PackLine::Capture(capture)) if !self.frame.holds(hash) => {
+                let body = body()?;
+                let content_type = capture.content_type.as_deref();
+                self.frame.add(bytes, Some((hash, content_type, &body)))?;
+            }
+            (_, line) => {
+                self.counts.erased += u64::from(matches!(line, PackLine::Erased(_)));
+                self.frame.add(bytes, None)?;
+            }
+        }
+        self.counts.captures += 1;
+        Ok(())
+    }
+
+    fn frame_bytes(&self) -> usize {
+        self.profile.frame_bytes(self.so_far.0, self.so_far.1)
+    }
+
+    fn close_frame(&mut self) -> Result<()> {
+        if self.frame.is_empty() {
+            return Ok(());
+        }
+        self.counts.bodies += self.frame.body_count() as u64;
+        let number = u32::try_from(self.table.rows.len())
+            .map_err(|e| Error::limit("more frames than a pack can count").caused_by(e))?;
+        let raw = self.frame.take(number)?;
+        let compressed = self.write(&raw, self.split_bytes)?;
+        self.so_far.0 += raw.len() as u64;
+        self.so_far.1 += compressed;
+        Ok(())
+    }
+
+    fn write(&mut self, raw: &[u8], split_bytes: usize) -> Result<u64> {
+        let mut written = 0;
+        for piece in raw.chunks(split_bytes) {
+            let frame = self.encoder.encode(piece)?;
+            self.table.add(&frame, piece.len())?;
+            self.put(&frame)?;
+            written += frame.len() as u64;
+        }
+        Ok(written)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out
+            .write_all(bytes)
+            .map_err(|e| Error::io("write the pack", "the staged file", e))
+    }
+
+    /// Ends the pack; the writer comes back with what the trailer says.
+    pub(super) fn finish(mut self, content: ContentHash) -> Result<(W, PackTrailer)> {
+        self.close_frame()?;
+        self.write(&[0; TAR_END_BYTES], MAX_FRAME_BYTES)?;
+        let trailer = PackTrailer {
+            format: PACK_FORMAT.to_owned(),
+            content,
+            captures: self.counts.captures,
+            bodies: self.counts.bodies,
+            requests: self.counts.requests,
+            erased: self.counts.erased,
+        };
+        let tail = std::mem::take(&mut self.table).tail(&trailer)?;
+        self.put(&tail)?;
+        Ok((self.out, trailer))
+    }
+}
