@@ -9,9 +9,9 @@
 //! server (connections) -> serve (one request) -> control (steering)
 //! command                                             `lakebed demo-site`
 //! ```
-//! SITE-1: content is a function of (seed, size, date, address), never of the clock. SITE-2: announced
-//! totals are true. FLT-1: equal tests fail equally. The page for users is docs/demo-site.md. What does
-//! not belong here: anything of the crawler; the site knows only what stands in a request.
+//! Content is a function of seed, size, date and address, never of the clock; announced totals are
+//! true; equal tests fail equally. The page for users is docs/demo-site.md. What does not belong here:
+//! anything of the crawler; the site knows only what stands in a request.
 
 mod address;
 mod answer;

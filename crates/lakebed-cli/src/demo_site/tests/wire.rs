@@ -295,7 +295,9 @@ async fn huge_bodies_and_bombs_are_as_large_as_ordered() {
     assert_eq!(bomb.header("content-encoding"), Some("gzip"));
     assert!(bomb.body.len() < 100_000 && bomb.body.len() == bomb.length());
     let mut unpacked = Vec::new();
-    GzDecoder::new(&bomb.body[..]).read_to_end(&mut unpacked).unwrap();
+    GzDecoder::new(&bomb.body[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
     assert_eq!(unpacked.len(), 20 << 20);
     // A body of a terabyte costs nothing until it is read.
     let head = ask(&server, "HEAD", "/fault/huge:1024g/zh/", "")
