@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::demo_site::answer::Answer;
 use crate::demo_site::fault::FaultSpec;
 use crate::demo_site::page::Rendered;
-use crate::demo_site::serve::{Orders, Site};
+use crate::demo_site::site::{Orders, Site};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

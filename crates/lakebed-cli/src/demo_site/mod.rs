@@ -6,6 +6,7 @@
 //! fault                                               what goes wrong with a request
 //! answer, body                                        status, headers, and bytes at their pace
 //! journal                                             what was asked for, seen from the server
+//! site                                                what all connections share
 //! server (connections) -> serve (one request) -> control (steering)
 //! command                                             `lakebed demo-site`
 //! ```
@@ -29,6 +30,7 @@ mod offer;
 mod page;
 mod serve;
 mod server;
+mod site;
 mod timeline;
 mod words;
 

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,69 +18,16 @@ use crate::demo_site::address::{Address, Page, attribute};
 use crate::demo_site::answer::{Answer, answer};
 use crate::demo_site::body::SiteBody;
 use crate::demo_site::control;
-use crate::demo_site::fault::{
-    self, Block, FaultMemory, FaultSpec, PageKind, Refusal, RetryForm, Verdict, judge,
-};
+use crate::demo_site::fault::{self, Block, PageKind, Refusal, RetryForm, Verdict, judge};
 use crate::demo_site::http_date::HttpTime;
-use crate::demo_site::journal::{Asked, Exchange, Journal};
-use crate::demo_site::market::Market;
-use crate::demo_site::page::{Scene, refused, render};
+use crate::demo_site::journal::{Asked, Exchange};
+use crate::demo_site::page::{Rendered, Scene, refused, render};
+use crate::demo_site::site::{Orders, Site};
 
 /// Largest body of a request.
 const MAX_REQUEST: usize = 1 << 20;
 /// The header that names the day, where the address does not.
 const DATE_HEADER: &str = "x-site-date";
-
-/// What can be changed while the site runs.
-#[derive(Debug, Clone)]
-pub(crate) struct Orders {
-    /// The day of requests that name none.
-    pub(crate) date: BusinessDate,
-    /// Faults of every request.
-    pub(crate) faults: Vec<FaultSpec>,
-}
-
-/// The site, shared by all connections.
-#[derive(Debug)]
-pub(crate) struct Site {
-    /// What there is to let.
-    pub(crate) market: Market,
-    /// Rows of a list page.
-    pub(crate) per_page: u32,
-    /// What was asked for.
-    pub(crate) journal: Arc<Journal>,
-    /// What faults remember.
-    pub(crate) memory: FaultMemory,
-    orders: Mutex<Arc<Orders>>,
-}
-
-impl Site {
-    /// A site.
-    pub(crate) fn new(market: Market, per_page: u32, journal: Journal, orders: Orders) -> Self {
-        Self {
-            market,
-            per_page,
-            journal: Arc::new(journal),
-            memory: FaultMemory::default(),
-            orders: Mutex::new(Arc::new(orders)),
-        }
-    }
-
-    /// What is ordered at present.
-    pub(crate) fn orders(&self) -> Arc<Orders> {
-        self.orders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Changes what is ordered.
-    pub(crate) fn change(&self, change: impl FnOnce(Orders) -> Orders) -> Arc<Orders> {
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        *orders = Arc::new(change(Orders::clone(&orders)));
-        orders.clone()
-    }
-}
 
 /// A request with its body.
 struct Call {
@@ -232,7 +179,7 @@ impl Call {
 /// What cannot be understood is told in words: whoever reads it is writing a test.
 fn unread(error: &Error) -> Answer {
     let value = serde_json::json!({"error": error.message(), "hints": error.hints()});
-    Answer::plain(crate::demo_site::page::Rendered::json(400, &value))
+    Answer::plain(Rendered::json(400, &value))
 }
 
 fn refuse(refusal: &Refusal, address: &Address, exchange: &mut Exchange) -> Answer {

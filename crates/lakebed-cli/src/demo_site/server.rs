@@ -18,7 +18,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::demo_site::fault::FaultSpec;
 use crate::demo_site::journal::Journal;
 use crate::demo_site::market::Market;
-use crate::demo_site::serve::{Orders, Site, serve};
+use crate::demo_site::serve::serve;
+use crate::demo_site::site::{Orders, Site};
 
 /// What connections get to finish their answers when the server stops.
 const GRACE: Duration = Duration::from_millis(500);

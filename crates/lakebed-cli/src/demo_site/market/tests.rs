@@ -1,3 +1,5 @@
+//! What the market shows over days, and what it must never depend on.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
@@ -37,7 +39,7 @@ fn sizes_are_kept_and_others_refused() {
     assert_eq!(Market::new(1, 1_000_000).unwrap().flats, 3_070_000);
 }
 
-/// Attacks SITE-1: another market, other days first, a smaller market: the same listings.
+/// Attacks SITE-1. Another market, other days first, a smaller market: the same listings.
 #[test]
 fn a_listing_depends_on_seed_id_and_date_alone() {
     let day = date("2026-11-30");

@@ -30,7 +30,7 @@ fn links(page: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Attacks SITE-1: pinned bytes. Who changes the site on purpose writes the new hash.
+/// Attacks SITE-1. Pinned bytes. Who changes the site on purpose writes the new hash.
 #[tokio::test]
 async fn the_same_seed_and_date_give_the_same_bytes() {
     let server = site(&[]).await;
