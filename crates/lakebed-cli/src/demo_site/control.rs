@@ -6,6 +6,8 @@
 //! GET  /_control/date      {"date": "..."}                 POST /_control/date     {"date": "..."}
 //! ```
 
+use std::net::IpAddr;
+
 use hyper::Method;
 use lakebed::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,11 @@ pub(crate) fn control(site: &Site, method: &Method, path: &str, body: &[u8]) -> 
     }
 }
 
+/// Whether whoever asks from there may steer the site.
+pub(crate) fn may_steer(peer: IpAddr) -> bool {
+    peer.to_canonical().is_loopback()
+}
+
 /// The answer to somebody who may not steer.
 pub(crate) fn forbidden() -> Answer {
     told(
@@ -94,4 +101,26 @@ fn set_date(site: &Site, body: &[u8]) -> Result<Value> {
 fn unread(error: &serde_json::Error) -> Error {
     Error::invalid(format!("the body is no order: {error}"))
         .hint("for example {\"faults\": [\"flaky:30:2\"]} or {\"date\": \"2026-12-01\"}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_machine_itself_may_steer() {
+        for (peer, may) in [
+            ("127.0.0.1", true),
+            ("127.8.9.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.0.0.1", false),
+            ("0.0.0.0", false),
+            ("::ffff:192.168.1.2", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(may_steer(peer.parse().unwrap()), may, "{peer}");
+        }
+        assert_eq!(forbidden().status, 403);
+    }
 }

@@ -65,7 +65,7 @@ pub(crate) async fn serve(
         Err(error) => return response(unread(&error), exchange, None),
     };
     if let Page::Control(path) = &address.page {
-        let answer = match peer.to_canonical().is_loopback() {
+        let answer = match control::may_steer(peer) {
             true => control::control(&site, &call.head.method, path, &call.body),
             false => control::forbidden(),
         };

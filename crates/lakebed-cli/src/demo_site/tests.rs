@@ -2,5 +2,6 @@
 
 mod client;
 mod content;
+mod hostile;
 mod numbers;
 mod wire;

@@ -93,3 +93,36 @@ pub(crate) fn tenants(listing: &Listing, lang: Lang) -> &'static str {
         _ => ("不限", "Anybody"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_are_told_in_all_their_forms() {
+        let mut flat = Flat::of(1, 1);
+        flat.total_floors = 5;
+        for (at, zh, en) in [
+            (3, "3F/5F", "3F/5F"),
+            (5, "5F/5F", "5F/5F"),
+            (6, "頂樓加蓋/5F", "Rooftop of 5"),
+            (0, "整棟/5F", "Whole building of 5"),
+            (-2, "B2/5F", "B2/5F"),
+        ] {
+            flat.floor = at;
+            assert_eq!(
+                (
+                    floor(&flat, Lang::Zh).as_str(),
+                    floor(&flat, Lang::En).as_str()
+                ),
+                (zh, en)
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let texts = [0, 12, 999, 1000, 12_800, 1_234_567].map(grouped);
+        assert_eq!(texts, ["0", "12", "999", "1,000", "12,800", "1,234,567"]);
+    }
+}

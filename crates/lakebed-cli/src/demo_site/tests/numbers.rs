@@ -58,7 +58,7 @@ async fn the_log_and_the_numbers_count_every_request() {
 
 #[tokio::test]
 async fn concurrency_is_seen_per_host() {
-    let server = site(&["slow:300"]).await;
+    let server = site(&["slow:800"]).await;
     let to = server.address();
     let ask = |host: &str| {
         let request = format!("GET /zh/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

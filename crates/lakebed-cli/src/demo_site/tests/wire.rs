@@ -72,7 +72,7 @@ async fn rate_limits_tell_when_to_come_back() {
             _ => assert_eq!(told, None),
         }
     }
-    let short = "/fault/rate_limit:1:1/zh/";
+    let short = "/fault/rate_limit:1:2/zh/";
     assert_eq!(get(&server, short).await.status, 200);
     let wait: u64 = get(&server, short)
         .await
