@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod context;
 mod demo;
+mod demo_site;
 mod exit;
 mod failure;
 mod printer;

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::args::{
-    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, GlobalArgs,
-    IngestArgs, InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, RollbackArgs,
-    RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
+    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, DemoSiteArgs,
+    GlobalArgs, IngestArgs, InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs,
+    RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -71,4 +71,6 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Write a project with 60 days of three sources and show what Lakebed does with them
     Demo(DemoArgs),
+    /// Run a site of an invented rental market to crawl: it changes from day to day and misbehaves on order
+    DemoSite(DemoSiteArgs),
 }

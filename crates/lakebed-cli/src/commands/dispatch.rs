@@ -11,6 +11,7 @@ use crate::commands::{
 };
 use crate::context::Globals;
 use crate::demo;
+use crate::demo_site;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -46,6 +47,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::History(args) => history::history(args, globals).await,
         Command::Audit(args) => govern::audit(&args, globals).await,
         Command::Demo(args) => demo::run(args, globals).await,
+        Command::DemoSite(args) => demo_site::run(args, globals).await,
     }
 }
 
@@ -110,5 +112,6 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         Command::History(args) => error_format(args.format),
         Command::Audit(args) => args.output.format,
         Command::Demo(_) => TextFormat::Text,
+        Command::DemoSite(args) => args.output.format,
     }
 }

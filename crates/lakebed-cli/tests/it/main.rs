@@ -5,6 +5,7 @@ mod backups;
 mod bad_input;
 mod commit;
 mod demo;
+mod demo_site;
 mod disk;
 mod dual;
 mod lake;
