@@ -4,6 +4,7 @@
 //! or by a verdict. The table stands in docs/cli.md, too; a test compares.
 
 use lakebed::ErrorKind;
+use lakebed::queue::BreachKind;
 
 /// What the process ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,17 +19,28 @@ pub(crate) enum Exit {
     NotEvaluated,
     /// 4: a disk, a file, stored bytes or this program failed, or is older than what it should read.
     Failed,
+    /// 10 to 18: a crawl did not end green, and why; the first reason where there are several.
+    Red(BreachKind),
 }
 
 impl Exit {
     /// Every code, in order.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Done,
         Self::No,
         Self::Usage,
         Self::NotEvaluated,
         Self::Failed,
+        Self::Red(BreachKind::Stopped),
+        Self::Red(BreachKind::Unfinished),
+        Self::Red(BreachKind::Unbalanced),
+        Self::Red(BreachKind::ZeroSeeds),
+        Self::Red(BreachKind::AllDead),
+        Self::Red(BreachKind::TooFew),
+        Self::Red(BreachKind::TooManyDead),
+        Self::Red(BreachKind::MissingCapture),
+        Self::Red(BreachKind::ShortGroup),
     ];
 
     /// The number.
@@ -39,6 +51,17 @@ impl Exit {
             Self::Usage => 2,
             Self::NotEvaluated => 3,
             Self::Failed => 4,
+            Self::Red(kind) => match kind {
+                BreachKind::Stopped => 10,
+                BreachKind::Unfinished => 11,
+                BreachKind::Unbalanced => 12,
+                BreachKind::ZeroSeeds => 13,
+                BreachKind::AllDead => 14,
+                BreachKind::TooFew => 15,
+                BreachKind::TooManyDead => 16,
+                BreachKind::MissingCapture => 17,
+                BreachKind::ShortGroup => 18,
+            },
         }
     }
 
@@ -57,6 +80,25 @@ impl Exit {
             Self::Failed => {
                 "operational failure: disk, damaged input or stored bytes, a format newer than the program, a limit, a fault of the program"
             }
+            Self::Red(kind) => match kind {
+                BreachKind::Stopped => {
+                    "crawl: the run was stopped, by its circuit breaker or by a person"
+                }
+                BreachKind::Unfinished => "crawl: requests have not ended; the run stays as it is",
+                BreachKind::Unbalanced => {
+                    "crawl: what was announced is not what came, or requests are lost"
+                }
+                BreachKind::ZeroSeeds => "crawl: the run has no request at all",
+                BreachKind::AllDead => "crawl: every request is dead",
+                BreachKind::TooFew => {
+                    "crawl: fewer requests, or fewer done, than the source must have"
+                }
+                BreachKind::TooManyDead => "crawl: more requests are dead than is allowed",
+                BreachKind::MissingCapture => {
+                    "crawl: a request is done and its response is not there"
+                }
+                BreachKind::ShortGroup => "crawl: a list announced more than came",
+            },
         }
     }
 
@@ -107,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn codes_count_from_zero() {
+    fn codes_are_each_others_own() {
         let codes: Vec<u8> = Exit::ALL.into_iter().map(Exit::code).collect();
-        assert_eq!(codes, [0, 1, 2, 3, 4]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 18]);
     }
 }

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lakebed::ingest::Progress;
 
 use crate::printer::Printer;
-use crate::table::count;
+use crate::table::{count, size};
 
 /// What a long call tells of itself while it runs; several threads may tell at once.
 #[derive(Debug)]
@@ -107,5 +107,39 @@ impl Progress for IngestProgress<'_> {
 
     fn end(&self) {
         *self.slot() = None;
+    }
+}
+
+/// Progress of one process's part of a crawl.
+pub(crate) struct CrawlProgress<'a> {
+    bar: Bar,
+    printer: &'a Printer,
+}
+
+impl<'a> CrawlProgress<'a> {
+    /// Progress of a crawl under this title.
+    pub(crate) fn new(printer: &'a Printer, title: &str) -> Self {
+        let bar = Bar::new(
+            printer,
+            title,
+            None,
+            "{prefix} {pos} done {per_sec} {msg} {elapsed}",
+        );
+        Self { bar, printer }
+    }
+
+    /// What the process has done so far.
+    pub(crate) fn update(&self, done: u64, failed: u64, bytes: u64) {
+        self.bar.bar.set_position(done);
+        let failed = count(failed, "failed attempt");
+        self.bar
+            .bar
+            .set_message(format!("{}, {failed}", size(bytes)));
+    }
+}
+
+impl Drop for CrawlProgress<'_> {
+    fn drop(&mut self) {
+        self.printer.attach_bar(None);
     }
 }

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod correct;
+mod crawl;
 mod dataset;
 mod demo;
 mod demo_site;
@@ -13,6 +14,7 @@ mod global;
 mod govern;
 mod ingest;
 mod project;
+mod queue;
 mod root;
 mod schema;
 mod source;
@@ -20,6 +22,9 @@ mod sql;
 
 pub(crate) use catalog::{CatalogCommand, CatalogRebuildArgs, PartitionsArgs};
 pub(crate) use correct::{CorrectArgs, RollbackArgs, SwitchArgs, SwitchHowArgs};
+pub(crate) use crawl::{
+    CrawlArgs, CrawlCloseArgs, CrawlCommand, CrawlResumeArgs, CrawlRunArgs, CrawlStopArgs,
+};
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use demo_site::DemoSiteArgs;
@@ -27,6 +32,10 @@ pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};
 pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
+pub(crate) use queue::{
+    QueueCommand, QueueListArgs, QueuePruneArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs,
+    RunArgs, StateArg,
+};
 pub(crate) use root::{Cli, Command};
 pub(crate) use schema::{
     CheckArgs, DiffArgs, HistoryArgs, InferArgs, ListArgs, ProposeArgs, PublishArgs, ReadArgs,

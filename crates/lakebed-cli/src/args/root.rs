@@ -3,9 +3,10 @@
 use clap::{Parser, Subcommand};
 
 use crate::args::{
-    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, DemoSiteArgs,
-    GlobalArgs, IngestArgs, InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs,
-    RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
+    AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
+    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PartitionsArgs, QueueCommand,
+    RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand,
+    SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -40,6 +41,11 @@ pub(crate) enum Command {
     /// Schema versions: infer, propose, diff, check, publish
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Seed a run of a source, fetch it politely, and close it; several processes may do so at once
+    Crawl(CrawlArgs),
+    /// The request queue
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Store files as rows of a dataset, in one commit
     Ingest(IngestArgs),
     /// Records that did not pass, with their reasons

@@ -3,11 +3,12 @@
 use lakebed::Result;
 
 use crate::args::{
-    CatalogCommand, Cli, Command, ConfigCommand, SchemaCommand, SourceCommand, SqlFormat,
-    TextFormat,
+    CatalogCommand, Cli, Command, ConfigCommand, CrawlArgs, CrawlCommand, QueueCommand,
+    SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, dataset, govern, history, ingest, log, project, rejects, revision, schema, source, sql,
+    catalog, crawl, dataset, govern, history, ingest, log, project, queue, rejects, revision,
+    schema, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -28,6 +29,8 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
             SourceCommand::Show(args) => source::show(&args, globals).await,
         },
         Command::Schema(command) => run_schema(command, globals).await,
+        Command::Crawl(args) => run_crawl(args, globals).await,
+        Command::Queue(command) => run_queue(command, globals).await,
         Command::Ingest(args) => ingest::ingest(args, globals).await,
         Command::Rejects(args) => rejects::list(&args, globals).await,
         Command::Correct(args) => revision::correct(args, globals).await,
@@ -65,6 +68,27 @@ async fn run_schema(command: SchemaCommand, globals: &Globals<'_>) -> Result<Exi
     }
 }
 
+async fn run_crawl(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> {
+    match (args.command, args.run) {
+        (Some(CrawlCommand::Close(args)), _) => crawl::close(&args, globals).await,
+        (Some(CrawlCommand::Stop(args)), _) => crawl::stop(&args, globals).await,
+        (Some(CrawlCommand::Resume(args)), _) => crawl::resume(&args, globals).await,
+        (None, Some(args)) => crawl::run(args, globals).await,
+        // The parser asks for the one or the other.
+        (None, None) => Err(lakebed::Error::invalid("no source to crawl")),
+    }
+}
+
+async fn run_queue(command: QueueCommand, globals: &Globals<'_>) -> Result<Exit> {
+    match command {
+        QueueCommand::Status(args) => queue::status(&args, globals).await,
+        QueueCommand::List(args) => queue::list(&args, globals).await,
+        QueueCommand::Retry(args) => queue::retry(&args, globals).await,
+        QueueCommand::Watch(args) => queue::watch(&args, globals).await,
+        QueueCommand::Prune(args) => queue::prune(&args, globals).await,
+    }
+}
+
 fn error_format(rows: SqlFormat) -> TextFormat {
     match rows {
         SqlFormat::Json => TextFormat::Json,
@@ -92,6 +116,20 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             SchemaCommand::Show(args) => args.output.format,
             SchemaCommand::History(args) => args.output.format,
             SchemaCommand::View(args) => args.output.format,
+        },
+        Command::Crawl(args) => match (&args.command, &args.run) {
+            (Some(CrawlCommand::Close(args)), _) => args.output.format,
+            (Some(CrawlCommand::Stop(args)), _) => args.output.format,
+            (Some(CrawlCommand::Resume(args)), _) => args.output.format,
+            (None, Some(args)) => args.output.format,
+            (None, None) => TextFormat::Text,
+        },
+        Command::Queue(command) => match command {
+            QueueCommand::Status(args) => args.output.format,
+            QueueCommand::List(args) => args.output.format,
+            QueueCommand::Retry(args) => args.output.format,
+            QueueCommand::Watch(args) => args.output.format,
+            QueueCommand::Prune(args) => args.output.format,
         },
         Command::Ingest(args) => args.output.format,
         Command::Rejects(args) => args.output.format,

@@ -2,6 +2,7 @@
 //! answers become output. One file per group; `dispatch` is the one place that lists them all.
 
 mod catalog;
+mod crawl;
 mod dataset;
 mod dispatch;
 mod govern;
@@ -9,6 +10,7 @@ mod history;
 mod ingest;
 mod log;
 mod project;
+mod queue;
 mod read;
 mod rejects;
 mod revision;

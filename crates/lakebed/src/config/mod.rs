@@ -5,17 +5,23 @@
 //! | `project` | the folder: found, made, its paths |
 //! | `settings` | lakebed.toml, lakebed.local.toml, environment and options, each value with its origin |
 //! | `environment` | its variables: settings, others that are known, and an error for the rest |
+//! | `crawl` | how a source is crawled, and the limits of this machine |
 //! | `source` | sources/<source>/source.toml |
 //! | `toml_text` | TOML with errors that name file, line and the nearest key |
 //!
 //! Unknown keys are errors everywhere. The meaning of schema files is `registry`'s.
 
+mod crawl;
 mod environment;
 mod project;
 mod settings;
 mod source;
 mod toml_text;
 
+pub use crawl::{
+    CoverageConfig, CrawlConfig, CrawlLimits, CrawlLocal, FollowConfig, HostLimits, ScopeConfig,
+    StageConfig,
+};
 pub use environment::OTHER_VARIABLES;
 pub use project::{InitOutcome, InitStep, Project};
 pub use settings::{

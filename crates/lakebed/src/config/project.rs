@@ -19,10 +19,11 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 4] = [
+const IGNORED: [&str; 5] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
+    "/crawl/",
     "/lake/",
 ];
 
@@ -31,6 +32,10 @@ const LOCAL_TEXT: &str = "\
 # user = \"me\"
 # [ingest]
 # threads = 2
+# [crawl.usual]             # rates and limits: they reach no log, manifest, pack or report
+# workers = 8               # fetches of one process at once
+# pause_ms = 1000           # between two requests to a host, over all workers
+# places = 1                # requests under way to a host, over all workers
 # [secrets]                 # masked wherever settings are shown
 # proxy = \"http://...\"
 ";
@@ -297,6 +302,7 @@ fn project_text(zone: &str) -> String {
          time_zone = \"{zone}\"     # of business dates; fixed once the lake exists\n\
          # lake = \"lake\"           # folder, relative to this file\n\
          # catalog = \"catalog.db\"  # SQLite file, relative to this file; never on a network disk\n\
+         # queue = \"queue.db\"      # SQLite file, or postgres://... or mysql://...\n\
          \n\
          # [ingest]\n\
          # on_mismatch = \"fail\"    # fail | quarantine | extra\n"

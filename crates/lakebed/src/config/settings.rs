@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::config::environment::read_settings;
-use crate::config::{list_keys, nearest_hint, parse_toml};
+use crate::config::{CrawlLocal, list_keys, nearest_hint, parse_toml};
 use crate::error::{Error, Result};
 use crate::time::time_zone;
 
@@ -26,6 +26,8 @@ pub enum SettingKey {
     Lake,
     /// File of the catalog.
     Catalog,
+    /// File or server of the queue.
+    Queue,
     /// Zone of business dates.
     TimeZone,
     /// Who works here.
@@ -40,9 +42,10 @@ pub enum SettingKey {
 
 impl SettingKey {
     /// Every key, in the order they are shown.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Lake,
         Self::Catalog,
+        Self::Queue,
         Self::TimeZone,
         Self::User,
         Self::IngestOnMismatch,
@@ -56,6 +59,7 @@ impl SettingKey {
         match self {
             Self::Lake => "lake",
             Self::Catalog => "catalog",
+            Self::Queue => "queue",
             Self::TimeZone => "time_zone",
             Self::User => "user",
             Self::IngestOnMismatch => "ingest.on_mismatch",
@@ -70,6 +74,7 @@ impl SettingKey {
         match self {
             Self::Lake => "LAKEBED_LAKE",
             Self::Catalog => "LAKEBED_CATALOG",
+            Self::Queue => "LAKEBED_QUEUE",
             Self::TimeZone => "LAKEBED_TIME_ZONE",
             Self::User => "LAKEBED_USER",
             Self::IngestOnMismatch => "LAKEBED_INGEST_ON_MISMATCH",
@@ -84,6 +89,7 @@ impl SettingKey {
         match self {
             Self::Lake => "--lake",
             Self::Catalog => "--catalog",
+            Self::Queue => "--queue",
             Self::TimeZone => "--time-zone",
             Self::User => "--user",
             Self::IngestOnMismatch => "--on-mismatch",
@@ -215,6 +221,8 @@ pub struct Settings {
     pub lake: Setting<PathBuf>,
     /// SQLite file of the catalog, likewise.
     pub catalog: Setting<PathBuf>,
+    /// SQLite file of the queue, likewise, or the URL of a database server.
+    pub queue: Setting<String>,
     /// IANA zone of business dates.
     pub time_zone: Setting<String>,
     /// Who works here; `None` = not said.
@@ -225,6 +233,8 @@ pub struct Settings {
     pub chunk_mib: Setting<u32>,
     /// Workers; `None` = as many as the machine has cores.
     pub threads: Setting<Option<u32>>,
+    /// Rates and limits of crawls, of this machine alone; never shown.
+    pub crawl: CrawlLocal,
     /// Names and values of `[secrets]`; never shown.
     pub secrets: BTreeMap<String, Setting<String>>,
 }
@@ -245,10 +255,12 @@ pub struct ShownSetting {
 struct SettingsFile {
     lake: Option<String>,
     catalog: Option<String>,
+    queue: Option<String>,
     time_zone: Option<String>,
     user: Option<String>,
     #[serde(default)]
     ingest: IngestTable,
+    crawl: Option<CrawlLocal>,
     #[serde(default)]
     secrets: BTreeMap<String, String>,
 }
@@ -280,6 +292,16 @@ impl FileLayer {
             .into_iter()
             .map(|k| (k.path, k.line))
             .collect();
+        if !takes_secrets && values.crawl.is_some() {
+            return Err(
+                Error::invalid("`[crawl]` stands in a file that is kept in git")
+                    .with("file", path.display())
+                    .with("line", lines.get("crawl").copied().unwrap_or(1))
+                    .hint(format!(
+                        "move it to `{LOCAL_FILE}`: rates and limits against blocking are told to nobody"
+                    )),
+            );
+        }
         if !takes_secrets && !values.secrets.is_empty() {
             return Err(
                 Error::invalid("`[secrets]` stands in a file that is kept in git")
@@ -302,6 +324,7 @@ impl FileLayer {
         match key {
             SettingKey::Lake => v.lake.clone(),
             SettingKey::Catalog => v.catalog.clone(),
+            SettingKey::Queue => v.queue.clone(),
             SettingKey::TimeZone => v.time_zone.clone(),
             SettingKey::User => v.user.clone(),
             SettingKey::IngestOnMismatch => v.ingest.on_mismatch.clone(),
@@ -366,6 +389,7 @@ impl Settings {
             layers,
             files: local.into_iter().chain(main).collect(),
         };
+        let crawl = resolver.files.iter().find_map(|f| f.values.crawl.clone());
         let mut secrets = BTreeMap::new();
         for file in &resolver.files {
             for (name, value) in &file.values.secrets {
@@ -383,6 +407,11 @@ impl Settings {
             catalog: resolver.get(SettingKey::Catalog, root.join("catalog.db"), |t| {
                 catalog_file(root, t)
             })?,
+            queue: resolver.get(
+                SettingKey::Queue,
+                root.join("queue.db").display().to_string(),
+                |t| queue_place(root, t),
+            )?,
             time_zone: resolver.get(SettingKey::TimeZone, "UTC".to_owned(), |t| {
                 time_zone(t).map(|_| t.to_owned())
             })?,
@@ -396,6 +425,7 @@ impl Settings {
             threads: resolver.get(SettingKey::IngestThreads, None, |t| {
                 number(t, 1, 1024).map(Some)
             })?,
+            crawl: crawl.unwrap_or_default(),
             secrets,
         })
     }
@@ -420,6 +450,7 @@ impl Settings {
         let (value, origin) = match key {
             SettingKey::Lake => (path(&self.lake.value), &self.lake.origin),
             SettingKey::Catalog => (path(&self.catalog.value), &self.catalog.origin),
+            SettingKey::Queue => (Some(self.queue.value.clone()), &self.queue.origin),
             SettingKey::TimeZone => (Some(self.time_zone.value.clone()), &self.time_zone.origin),
             SettingKey::User => (self.user.value.clone(), &self.user.origin),
             SettingKey::IngestOnMismatch => (
@@ -516,6 +547,21 @@ fn catalog_file(root: &Path, text: &str) -> Result<PathBuf> {
             .hint("`catalog` is a SQLite file, relative to the project"),
         }
     })
+}
+
+/// A file below the root, or the URL of a server as it is.
+fn queue_place(root: &Path, text: &str) -> Result<String> {
+    match split_url(text).map(|(s, _)| s) {
+        Some("postgres" | "postgresql" | "mysql" | "mariadb") => Ok(text.to_owned()),
+        _ => match local_path(root, text, &["file", "sqlite"]) {
+            Some(path) => Ok(path.display().to_string()),
+            None => Err(Error::invalid(format!(
+                "`{}` is not the place of a queue",
+                mask_credentials(text)
+            ))
+            .hint("`queue` is a SQLite file, relative to the project, or a URL that begins with postgres:// or mysql://")),
+        },
+    }
 }
 
 /// A path, plain or as a URL of one of the schemes; relative ones lie below the root.

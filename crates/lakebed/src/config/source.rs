@@ -5,7 +5,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::config::{Project, parse_toml};
+use crate::config::{CrawlConfig, Project, parse_toml};
 use crate::error::{Error, Result};
 use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::spec::DatasetClass;
@@ -91,7 +91,7 @@ impl DatasetConfig {
 }
 
 /// A source as its `source.toml` says.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct SourceConfig {
     /// Code name: the folder's.
     pub name: SourceName,
@@ -105,6 +105,9 @@ pub struct SourceConfig {
     pub old_names: Vec<SourceName>,
     /// IANA zone of its business dates; absent = the lake's.
     pub time_zone: Option<String>,
+    /// How it is crawled; absent where its data comes from elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crawl: Option<CrawlConfig>,
     /// Declared datasets; one that is not declared has the defaults.
     pub datasets: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -118,6 +121,7 @@ struct SourceFile {
     #[serde(default)]
     old_names: Vec<SourceName>,
     time_zone: Option<String>,
+    crawl: Option<CrawlConfig>,
     #[serde(default)]
     dataset: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -137,6 +141,9 @@ impl SourceConfig {
         let raw: SourceFile = parse_toml(text, file)?;
         if let Some(zone) = &raw.time_zone {
             time_zone(zone).map_err(|e| e.with("key", "time_zone").with("file", file))?;
+        }
+        if let Some(crawl) = &raw.crawl {
+            crawl.check(file)?;
         }
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
@@ -161,6 +168,7 @@ impl SourceConfig {
             url: raw.url,
             old_names: raw.old_names,
             time_zone: raw.time_zone,
+            crawl: raw.crawl,
             datasets: raw.dataset,
         })
     }

@@ -26,7 +26,9 @@ fn layers(flags: &[(SettingKey, &str)], env: &[(&str, &str)]) -> Layers {
 #[test]
 fn every_key_goes_through_all_layers() {
     let value = |key: SettingKey, layer: usize| match key {
-        SettingKey::Lake | SettingKey::Catalog | SettingKey::User => format!("x{layer}"),
+        SettingKey::Lake | SettingKey::Catalog | SettingKey::Queue | SettingKey::User => {
+            format!("x{layer}")
+        }
         SettingKey::TimeZone => {
             ["UTC", "Asia/Taipei", "Asia/Tokyo", "Europe/Rome"][layer].to_owned()
         }

@@ -14,6 +14,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Executor};
 
+use crate::config::mask_credentials;
 use crate::error::{Error, Result};
 use crate::queue::db::{Dialect, Fault, Tx, database_error};
 
@@ -323,7 +324,7 @@ async fn open_postgres(url: &str) -> Result<Db> {
         .application_name("lakebed queue")
         .options([("lock_timeout", "30s"), ("timezone", "UTC")])
         .disable_statement_logging();
-    let place = safe_url(url);
+    let place = mask_credentials(url);
     let pool = PgPoolOptions::new()
         .max_connections(MAX_CONNECTIONS)
         .acquire_timeout(Duration::from_secs(60))
@@ -343,7 +344,7 @@ async fn open_mysql(url: &str) -> Result<Db> {
         .charset("utf8mb4")
         .collation("utf8mb4_bin")
         .disable_statement_logging();
-    let place = safe_url(url);
+    let place = mask_credentials(url);
     let pool = MySqlPoolOptions::new()
         .max_connections(MAX_CONNECTIONS)
         .acquire_timeout(Duration::from_secs(60))
@@ -369,9 +370,12 @@ async fn open_mysql(url: &str) -> Result<Db> {
 }
 
 fn bad_url(url: &str, e: sqlx::Error) -> Error {
-    Error::invalid(format!("`{}` is not the URL of a database", safe_url(url)))
-        .caused_by(e)
-        .hint("for example postgres://user:password@host:5432/database")
+    Error::invalid(format!(
+        "`{}` is not the URL of a database",
+        mask_credentials(url)
+    ))
+    .caused_by(e)
+    .hint("for example postgres://user:password@host:5432/database")
 }
 
 fn unreachable_server(place: &str, e: sqlx::Error) -> Error {
@@ -381,37 +385,4 @@ fn unreachable_server(place: &str, e: sqlx::Error) -> Error {
     .caused_by(e)
     .hint("check that the server runs, that the database exists and that the user may use it")
     .retryable()
-}
-
-/// The URL without its password.
-fn safe_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let authority_end = rest.find('/').unwrap_or(rest.len());
-    match rest[..authority_end].rfind('@') {
-        Some(at) => {
-            let user = rest[..at].split(':').next().unwrap_or_default();
-            let tail = rest[at + 1..].split('?').next().unwrap_or_default();
-            format!("{scheme}://{user}@{tail}")
-        }
-        None => format!("{scheme}://{}", rest.split('?').next().unwrap_or_default()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_is_in_no_message() {
-        for (url, safe) in [
-            ("postgres://me:se:cret@db:5432/x", "postgres://me@db:5432/x"),
-            ("mysql://me:p%40ss@db/x?password=secret", "mysql://me@db/x"),
-            ("postgres://db/x?password=secret", "postgres://db/x"),
-            ("queue.db", "queue.db"),
-        ] {
-            assert_eq!(safe_url(url), safe);
-        }
-    }
 }

@@ -1,0 +1,341 @@
+//! `crawl SOURCE`, `crawl close | stop | resume`.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use lakebed::config::{Project, Settings};
+use lakebed::crawl::{self, CrawlPlan, CrawlWatch, SeedPlan, WorkerEnd, WorkerStats, read_seeds};
+use lakebed::name::StageName;
+use lakebed::queue::{Breach, ClosingRecord, Queue, RunBooks, RunRecord};
+use lakebed::spec::RunKey;
+use lakebed::{Error, Result};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::args::{
+    CrawlCloseArgs, CrawlResumeArgs, CrawlRunArgs, CrawlStopArgs, RunArgs, TextFormat,
+};
+use crate::commands::queue::{get_run, open_queue, run_key};
+use crate::context::Globals;
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::progress::CrawlProgress;
+use crate::table::{count, message_text, size};
+
+/// Version of the JSON objects of this file.
+const ANSWER_FORMAT: u32 = 1;
+/// Folder of crawl state in the project.
+const STATE_FOLDER: &str = "crawl";
+
+/// What is configured for the crawl of a run.
+fn plan_of(
+    project: &Project,
+    settings: &Settings,
+    run: &RunKey,
+    workers: Option<u32>,
+) -> Result<CrawlPlan> {
+    let source = project.load_source(&run.source)?;
+    let config = source.crawl.ok_or_else(|| {
+        Error::invalid(format!(
+            "the source `{}` says nothing of how it is crawled",
+            run.source
+        ))
+        .with("file", project.source_file(&run.source).display())
+        .hint("add a table [crawl] with user_agent, hosts, seeds and stages (docs/crawl.md)")
+    })?;
+    let mut local = settings.crawl.clone();
+    if workers.is_some() {
+        local
+            .source
+            .entry(run.source.to_string())
+            .or_default()
+            .workers = workers;
+    }
+    Ok(CrawlPlan {
+        parts: crawl::parts_folder(&project.root().join(STATE_FOLDER), run),
+        run: run.clone(),
+        config,
+        local,
+    })
+}
+
+async fn open(
+    args: &RunArgs,
+    workers: Option<u32>,
+    globals: &Globals<'_>,
+) -> Result<(Project, CrawlPlan, Queue)> {
+    let key = run_key(args)?;
+    let project = globals.find_project()?;
+    let settings = Settings::load(&project, &globals.layers())?;
+    let plan = plan_of(&project, &settings, &key, workers)?;
+    let (project, _, queue) = open_queue(globals, plan.queue_options()).await?;
+    Ok((project, plan, queue))
+}
+
+/// `lakebed crawl SOURCE`
+pub(crate) async fn run(args: CrawlRunArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let stages = args
+        .stage
+        .iter()
+        .map(|s| s.parse::<StageName>())
+        .collect::<Result<Vec<_>>>()?;
+    let (project, plan, queue) = open(&args.run, args.workers, globals).await?;
+    if let Some(stage) = stages.iter().find(|s| !plan.config.stage.contains_key(*s)) {
+        return Err(Error::invalid(format!(
+            "the source `{}` has no stage `{stage}`",
+            plan.run.source
+        )));
+    }
+    let folder = project.sources_dir().join(plan.run.source.as_str());
+    let read = async || read_plan(&plan, args.seeds.as_deref(), &folder).await;
+    let run = crawl::seed_run(&queue, &plan, read).await?;
+    let stop = stop_signal()?;
+    let progress = CrawlProgress::new(globals.printer, &plan.run.to_string());
+    let (end, stats) =
+        crawl::crawl_run(&queue, &plan, &run, stages.clone(), stop, &progress).await?;
+    drop(progress);
+    tell_worker(globals.printer, &end, &stats);
+    match end {
+        WorkerEnd::Told => {
+            globals
+                .printer
+                .hint("the same command goes on where this one stopped");
+            return Ok(Exit::Red(lakebed::queue::BreachKind::Unfinished));
+        }
+        WorkerEnd::Stopped(reason) => {
+            globals
+                .printer
+                .warn(format!("the run was stopped: {reason}"));
+            let hint = format!(
+                "`lakebed crawl resume {} --date {} --run {}` lets it go on",
+                run.key.source, run.key.date, run.key.run
+            );
+            globals.printer.hint(hint);
+            return Ok(Exit::Red(lakebed::queue::BreachKind::Stopped));
+        }
+        WorkerEnd::Drained if args.no_close || !stages.is_empty() => return Ok(Exit::Done),
+        WorkerEnd::Drained => {}
+    }
+    close_run(&queue, &plan, &run, globals).await
+}
+
+/// `lakebed crawl close`
+pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let (_, plan, queue) = open(&args.run, None, globals).await?;
+    let run = get_run(&queue, &plan.run).await?;
+    let _expired = queue.expire_run(run.id).await?;
+    close_run(&queue, &plan, &run, globals).await
+}
+
+/// `lakebed crawl stop`
+pub(crate) async fn stop(args: &CrawlStopArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let (_, plan, queue) = open(&args.run, None, globals).await?;
+    let run = get_run(&queue, &plan.run).await?;
+    queue.stop_run(run.id, &args.reason).await?;
+    tell_state(&queue, &run, globals).await
+}
+
+/// `lakebed crawl resume`
+pub(crate) async fn resume(args: &CrawlResumeArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let (_, plan, queue) = open(&args.run, None, globals).await?;
+    let run = get_run(&queue, &plan.run).await?;
+    queue.resume_run(run.id).await?;
+    tell_state(&queue, &run, globals).await
+}
+
+#[derive(Serialize)]
+struct StateAnswer<'a> {
+    format: u32,
+    run: &'a RunKey,
+    state: &'static str,
+    stopped: Option<String>,
+}
+
+async fn tell_state(queue: &Queue, run: &RunRecord, globals: &Globals<'_>) -> Result<Exit> {
+    let run = queue.get_run(run.id).await?;
+    let answer = StateAnswer {
+        format: ANSWER_FORMAT,
+        run: &run.key,
+        state: run.state.as_str(),
+        stopped: run.stopped.clone(),
+    };
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&answer)?,
+        TextFormat::Text => {
+            let stopped = run
+                .stopped
+                .map(|r| format!(", stopped: {r}"))
+                .unwrap_or_default();
+            globals
+                .printer
+                .line(format!("{}: {}{stopped}", run.key, run.state.as_str()))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct CloseAnswer<'a> {
+    format: u32,
+    run: &'a RunKey,
+    state: &'static str,
+    pass: bool,
+    breaches: &'a [Breach],
+    books: &'a RunBooks,
+}
+
+async fn close_run(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    run: &RunRecord,
+    globals: &Globals<'_>,
+) -> Result<Exit> {
+    queue.seal_run(run.id).await?;
+    let (run, closing) = queue.close_run(run.id, &plan.closing_rules()).await?;
+    let books = queue.read_books(run.id).await?;
+    let answer = CloseAnswer {
+        format: ANSWER_FORMAT,
+        run: &run.key,
+        state: run.state.as_str(),
+        pass: closing.pass,
+        breaches: &closing.breaches,
+        books: &books,
+    };
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&answer)?,
+        TextFormat::Text => tell_closing(globals.printer, &run, &closing, &books)?,
+    }
+    Ok(closing
+        .breaches
+        .first()
+        .map_or(Exit::Done, |b| Exit::Red(b.kind)))
+}
+
+fn tell_closing(
+    printer: &Printer,
+    run: &RunRecord,
+    closing: &ClosingRecord,
+    books: &RunBooks,
+) -> Result<()> {
+    let state = |name: &str| books.states.get(name).copied().unwrap_or(0);
+    let verdict = if closing.pass { "green" } else { "red" };
+    printer.line(format!(
+        "{}: {}, {verdict}: {} done, {} dead, {} in {}",
+        run.key,
+        run.state.as_str(),
+        state("done"),
+        state("dead"),
+        count(books.failures, "failed attempt"),
+        count(books.attempts, "attempt")
+    ))?;
+    for breach in &closing.breaches {
+        printer.line(format!("  {}", message_text(&breach.message)))?;
+        for sample in &breach.samples {
+            printer.line(format!("    {}", message_text(sample)))?;
+        }
+    }
+    Ok(())
+}
+
+fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
+    let why = match end {
+        WorkerEnd::Drained => "nothing is left",
+        WorkerEnd::Stopped(_) => "stopped",
+        WorkerEnd::Told => "told to go",
+    };
+    printer.info(format!(
+        "{why}: this process finished {}, {} of bodies; {} failed, {} put off by hosts, {} came too late",
+        count(stats.done, "request"),
+        size(stats.bytes),
+        stats.failed,
+        stats.blocked,
+        stats.lost
+    ));
+}
+
+/// The seeds: of the call, else as the source says.
+async fn read_plan(plan: &CrawlPlan, given: Option<&Path>, folder: &Path) -> Result<SeedPlan> {
+    let (text, name) = match given {
+        Some(path) if path == Path::new("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.map_err(|e| Error::io("read standard input", "-", e))?;
+            (text, "-".to_owned())
+        }
+        Some(path) => read_file(path.to_owned())?,
+        None if !plan.config.seed_command.is_empty() => run_seed_command(plan, folder).await?,
+        None => {
+            match &plan.config.seeds {
+                Some(file) => read_file(folder.join(file))?,
+                None => {
+                    return Err(Error::invalid(format!("the source `{}` says nothing of its seeds", plan.run.source))
+                    .hint("set `seeds` or `seed_command` in its table [crawl], or give `--seeds FILE`"));
+                }
+            }
+        }
+    };
+    read_seeds(&plan.config, &text, &name)
+}
+
+fn read_file(path: PathBuf) -> Result<(String, String)> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read the seeds", &name, e))?;
+    Ok((text, name))
+}
+
+/// What the command prints; one that fails seeds nothing.
+async fn run_seed_command(plan: &CrawlPlan, folder: &Path) -> Result<(String, String)> {
+    let words = &plan.config.seed_command;
+    let name = words.join(" ");
+    let mut command = std::process::Command::new(&words[0]);
+    command
+        .args(&words[1..])
+        .current_dir(folder)
+        .env("LAKEBED_DATE", plan.run.date.to_string())
+        .env("LAKEBED_RUN", plan.run.run.as_str())
+        .env("LAKEBED_SOURCE", plan.run.source.as_str())
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::inherit());
+    let output = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = output.map_err(|e| Error::internal("wait for the seed command").caused_by(e))?;
+    let output = output.map_err(|e| Error::io("run the seed command", &name, e))?;
+    if !output.status.success() {
+        return Err(Error::precondition(format!(
+            "the seed command `{name}` failed: {}",
+            output.status
+        ))
+        .hint("nothing was seeded; mend it and call again"));
+    }
+    let text = String::from_utf8(output.stdout).map_err(|e| {
+        Error::corrupt(format!("the seed command `{name}` printed no UTF-8")).caused_by(e)
+    })?;
+    Ok((text, format!("output of {name}")))
+}
+
+/// Set when the process is told to go: Ctrl-C or SIGTERM.
+fn stop_signal() -> Result<watch::Receiver<bool>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen =
+        |kind| signal(kind).map_err(|e| Error::internal("listen for signals").caused_by(e));
+    let (mut interrupt, mut terminate) = (
+        listen(SignalKind::interrupt())?,
+        listen(SignalKind::terminate())?,
+    );
+    let (tell, told) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        // Nobody listens any more where the crawl has ended.
+        drop(tell.send(true));
+        std::future::pending::<()>().await;
+    });
+    Ok(told)
+}
+
+impl CrawlWatch for CrawlProgress<'_> {
+    fn progress(&self, stats: &WorkerStats) {
+        self.update(stats.done, stats.failed, stats.bytes);
+    }
+}

@@ -1,0 +1,226 @@
+//! A crawl from its seeds to its closing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::config::{CoverageConfig, CrawlConfig, CrawlLocal};
+use crate::crawl::gate::Hosts;
+use crate::crawl::links::LinkRules;
+use crate::crawl::seeds::SeedPlan;
+use crate::crawl::task::TaskContext;
+use crate::crawl::worker::{CrawlWatch, CrawlWorker, WorkerEnd, WorkerOptions, WorkerStats};
+use crate::error::{Error, Result};
+use crate::fetch::{AddressPolicy, CookieJar, FetchLimits, FetchOptions, Fetcher, ProxySpec};
+use crate::name::StageName;
+use crate::pack::{SharedPart, SharedPartOptions};
+use crate::queue::{
+    ClosingRules, Coverage, HostLimit, HostLimits, Queue, QueueOptions, RunOptions, RunRecord,
+    RunState,
+};
+use crate::spec::RunKey;
+use crate::time::Clock;
+
+/// Seeds that enter in one transaction.
+const SEED_BATCH: usize = 500;
+/// Fetches of one process at once where the configuration says nothing.
+const DEFAULT_HANDS: u32 = 8;
+
+/// A source's crawl with everything that is configured for it.
+#[derive(Debug, Clone)]
+pub struct CrawlPlan {
+    /// Source, date and run.
+    pub run: RunKey,
+    /// What the team says.
+    pub config: CrawlConfig,
+    /// What this machine says.
+    pub local: CrawlLocal,
+    /// Folder of the run's parts.
+    pub parts: PathBuf,
+}
+
+/// Folder of a run's parts below the project's folder of crawl state.
+#[must_use]
+pub fn parts_folder(state: &Path, run: &RunKey) -> PathBuf {
+    state
+        .join(run.source.as_str())
+        .join(format!("{}.{}", run.date, run.run))
+}
+
+impl CrawlPlan {
+    /// The limits of the queue.
+    #[must_use]
+    pub fn queue_options(&self) -> QueueOptions {
+        let limits = self.local.limits(self.run.source.as_str());
+        let usual = QueueOptions::default();
+        let lease_us = limits
+            .lease_s
+            .map_or(usual.lease_us, |s| i64::from(s.max(1)) * 1_000_000);
+        QueueOptions {
+            lease_us,
+            heartbeat_us: lease_us / 4,
+            max_hold_us: usual.max_hold_us.max(lease_us),
+            max_failures: self.config.max_failures.max(1),
+            backoff_us: limits
+                .backoff_ms
+                .map_or(usual.backoff_us, |ms| i64::from(ms) * 1000),
+            ..usual
+        }
+    }
+
+    /// What the closing demands.
+    #[must_use]
+    pub fn closing_rules(&self) -> ClosingRules {
+        ClosingRules {
+            min_requests: self.config.min_requests,
+            min_done: self.config.min_done,
+            max_dead_share: self.config.max_dead_share,
+            need_captures: true,
+        }
+    }
+
+    fn run_options(&self) -> RunOptions {
+        RunOptions {
+            coverage: match self.config.coverage {
+                CoverageConfig::Full => Coverage::Full,
+                CoverageConfig::Partial => Coverage::Partial,
+            },
+            deadline_us: self
+                .config
+                .deadline_minutes
+                .map(|m| i64::from(m) * 60_000_000),
+            successor_of: None,
+        }
+    }
+
+    fn host_limits(&self) -> HostLimits {
+        let limits = self.local.limits(self.run.source.as_str());
+        let limit = |pause_ms: Option<u32>, places: Option<u32>, usual: HostLimit| HostLimit {
+            pause_us: pause_ms.map_or(usual.pause_us, |ms| i64::from(ms) * 1000),
+            max_in_flight: places.unwrap_or(usual.max_in_flight),
+        };
+        let usual = limit(limits.pause_ms, limits.places, HostLimit::default());
+        let named = self
+            .local
+            .host
+            .iter()
+            .map(|(name, own)| (name.clone(), limit(own.pause_ms, own.places, usual)));
+        HostLimits {
+            usual,
+            named: named.collect(),
+        }
+    }
+
+    fn fetch_options(&self) -> Result<FetchOptions> {
+        let limits = self.local.limits(self.run.source.as_str());
+        let mut options = FetchOptions::new(&self.config.user_agent)?;
+        let usual = FetchLimits::default();
+        options.limits = FetchLimits {
+            max_body_bytes: u64::from(self.config.max_body_mib) << 20,
+            max_wire_bytes: usual
+                .max_wire_bytes
+                .min(u64::from(self.config.max_body_mib) << 20),
+            total: limits
+                .timeout_s
+                .map_or(usual.total, |s| Duration::from_secs(u64::from(s))),
+            idle_per_host: usual
+                .idle_per_host
+                .max(usize::try_from(self.hands()).unwrap_or(1)),
+            ..usual
+        };
+        options.accepted_statuses = self.config.accept_statuses.iter().copied().collect();
+        let mut addresses = AddressPolicy::default();
+        for text in &self.config.allow_private {
+            match text.parse() {
+                Ok(network) => addresses.allowed_networks.push(network),
+                Err(_) => addresses.allowed_hosts.push(text.to_ascii_lowercase()),
+            }
+        }
+        options.addresses = addresses;
+        options.proxy = limits.proxy.as_deref().map(ProxySpec::parse).transpose()?;
+        options.cookies = self.config.cookies.then(CookieJar::default);
+        Ok(options)
+    }
+
+    /// Fetches of one process at once.
+    #[must_use]
+    pub fn hands(&self) -> u32 {
+        self.local
+            .limits(self.run.source.as_str())
+            .workers
+            .unwrap_or(DEFAULT_HANDS)
+    }
+}
+
+/// Makes the run and seeds it, unless it is open already: a seeding that died begins again.
+///
+/// `read_plan` is asked only where seeds are needed. What it fails with ends the call, and the run stays
+/// `seeding`: it can be neither claimed from nor closed.
+pub async fn seed_run(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    read_plan: impl AsyncFnOnce() -> Result<SeedPlan>,
+) -> Result<RunRecord> {
+    let run = queue.create_run(&plan.run, &plan.run_options()).await?;
+    if run.state != RunState::Seeding {
+        return Ok(run);
+    }
+    let seeds = read_plan().await?;
+    queue.begin_seeding(run.id).await?;
+    for (i, part) in seeds.seeds.chunks(SEED_BATCH).enumerate() {
+        let out_of_scope = if i == 0 { seeds.out_of_scope } else { 0 };
+        let _stats = queue.add_seeds(run.id, part, out_of_scope).await?;
+    }
+    if seeds.seeds.is_empty() {
+        let _stats = queue.add_seeds(run.id, &[], seeds.out_of_scope).await?;
+    }
+    queue
+        .open_run(run.id, seeds.announced(), seeds.hash.as_str())
+        .await
+}
+
+/// Crawls an open run with the hands of this process until it is drained, stopped, or told to go.
+pub async fn crawl_run(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    run: &RunRecord,
+    stages: Vec<StageName>,
+    stop: watch::Receiver<bool>,
+    watch: &dyn CrawlWatch,
+) -> Result<(WorkerEnd, WorkerStats)> {
+    if run.state == RunState::Closed {
+        return Err(
+            Error::precondition(format!("the run `{}` is closed", run.key))
+                .hint("`lakebed queue retry` tries its dead requests again in a run of its own"),
+        );
+    }
+    std::fs::create_dir_all(&plan.parts)
+        .map_err(|e| Error::io("make the folder", plan.parts.display(), e))?;
+    let clock = Arc::new(Clock::System);
+    let fetcher = Fetcher::new(plan.fetch_options()?, Arc::clone(&clock))?;
+    let limits = plan.local.limits(plan.run.source.as_str());
+    let context = TaskContext {
+        run: plan.run.clone(),
+        part: SharedPart::open(&plan.parts, &plan.run, SharedPartOptions::default(), &clock)?,
+        hosts: Hosts::new(
+            queue.clone(),
+            fetcher.clone(),
+            Arc::clone(&clock),
+            plan.host_limits(),
+        ),
+        links: LinkRules::new(&plan.config)?,
+        fetcher,
+        clock,
+    };
+    let options = WorkerOptions {
+        run_id: run.id,
+        stages,
+        hands: plan.hands(),
+        breaker_window: usize::try_from(limits.breaker_window.unwrap_or(100)).unwrap_or(100),
+        breaker_percent: usize::try_from(limits.breaker_percent.unwrap_or(50)).unwrap_or(50),
+    };
+    let worker = CrawlWorker::join(queue, Arc::new(context), &options, watch).await?;
+    worker.run(stop).await
+}

@@ -1,0 +1,165 @@
+//! The gate before every hop: `robots.txt` and the host's turn, shared by all workers through the queue.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::fetch::{
+    Continuation, FailureClass, Fetcher, HopDecision, HopGate, RobotsRules, RobotsVerdict,
+};
+use crate::queue::{HostLimit, HostLimits, Queue};
+use crate::spec::{CanonicalUrl, RobotsState};
+use crate::time::{Clock, Instant};
+
+/// The longest `Crawl-delay` that is kept to.
+const MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
+/// A hop waits for its turn within its fetch for so long at most; beyond, the fetch is put off.
+const MAX_WAIT_US: i64 = 10_000_000;
+
+/// What all fetches of a process share about hosts.
+#[derive(Debug)]
+pub struct Hosts {
+    queue: Queue,
+    fetcher: Fetcher,
+    clock: Arc<Clock>,
+    limits: Mutex<HostLimits>,
+    robots: Mutex<HashMap<String, Arc<KnownRobots>>>,
+}
+
+#[derive(Debug)]
+struct KnownRobots {
+    state: RobotsState,
+    rules: RobotsRules,
+}
+
+impl Hosts {
+    /// Nothing known yet beside the configured limits.
+    #[must_use]
+    pub fn new(queue: Queue, fetcher: Fetcher, clock: Arc<Clock>, limits: HostLimits) -> Self {
+        Self {
+            queue,
+            fetcher,
+            clock,
+            limits: Mutex::new(limits),
+            robots: Mutex::default(),
+        }
+    }
+
+    /// The limits for claims: as configured, and slower where `Crawl-delay` asks for it.
+    #[must_use]
+    pub fn limits(&self) -> HostLimits {
+        lock(&self.limits).clone()
+    }
+
+    fn limit(&self, host: &str) -> HostLimit {
+        let limits = lock(&self.limits);
+        limits.named.get(host).copied().unwrap_or(limits.usual)
+    }
+
+    /// The rules of the URL's origin: remembered, as another worker read them, or read now in a moment of
+    /// the host's own.
+    async fn robots(&self, url: &CanonicalUrl) -> Result<Arc<KnownRobots>> {
+        let now = self.clock.now();
+        let origin = url.origin();
+        let known = lock(&self.robots).get(&origin).cloned();
+        if let Some(known) = known.filter(|k| k.state.is_fresh(now)) {
+            return Ok(known);
+        }
+        let host = url.host_key();
+        let stored = self.queue.find_host(&host).await?.and_then(|h| h.robots);
+        let mut texts: BTreeMap<String, RobotsState> = stored
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        let previous = texts.get(&origin).cloned();
+        let state = match previous {
+            Some(state) if state.is_fresh(now) => state,
+            previous => {
+                let wait = self
+                    .queue
+                    .take_moment(&host, self.limit(&host).pause_us)
+                    .await?;
+                sleep_us(wait.min(MAX_WAIT_US)).await;
+                let state = self.fetcher.read_robots(url, previous.as_ref()).await;
+                texts.insert(origin.clone(), state.clone());
+                let text = serde_json::to_string(&texts).unwrap_or_default();
+                let left = state.expires_at.micros() - self.clock.now().micros();
+                self.queue.keep_robots(&host, &text, left.max(0)).await?;
+                state
+            }
+        };
+        let rules = RobotsRules::of(&state, &self.fetcher.options().robots_token);
+        if let Some(delay) = rules.crawl_delay(MAX_CRAWL_DELAY) {
+            self.slow_down(&host, i64::try_from(delay.as_micros()).unwrap_or(0));
+        }
+        let known = Arc::new(KnownRobots { state, rules });
+        lock(&self.robots).insert(origin, Arc::clone(&known));
+        Ok(known)
+    }
+
+    /// Keeps at least this pause to the host from now on.
+    fn slow_down(&self, host: &str, pause_us: i64) {
+        let mut limits = lock(&self.limits);
+        let usual = limits.usual;
+        let limit = limits.named.entry(host.to_owned()).or_insert(usual);
+        limit.pause_us = limit.pause_us.max(pause_us);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What is inside is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps for so many microseconds; not at all for none.
+pub(super) async fn sleep_us(us: i64) {
+    if let Ok(us @ 1..) = u64::try_from(us) {
+        tokio::time::sleep(Duration::from_micros(us)).await;
+    }
+}
+
+/// The gate of one fetch.
+#[derive(Debug)]
+pub(super) struct CrawlGate<'a> {
+    pub(super) hosts: &'a Hosts,
+    /// The host whose moment came with the claim.
+    pub(super) claimed: &'a str,
+}
+
+#[async_trait]
+impl HopGate for CrawlGate<'_> {
+    async fn admit(&self, hop: &Continuation) -> HopDecision {
+        let verdict = match self.hosts.robots(&hop.url).await {
+            Ok(known) => known.rules.verdict(&hop.url),
+            // The queue could not be asked: nothing is fetched on a guess.
+            Err(_) => RobotsVerdict::Unreachable,
+        };
+        match verdict {
+            RobotsVerdict::Allowed => {}
+            RobotsVerdict::Disallowed => return HopDecision::Refuse(FailureClass::Robots),
+            RobotsVerdict::Unreachable => {
+                return HopDecision::Refuse(FailureClass::RobotsUnreachable);
+            }
+        }
+        let host = hop.url.host_key();
+        if hop.hop == 0 && host == self.claimed {
+            return HopDecision::Go;
+        }
+        let pause = self.hosts.limit(&host).pause_us;
+        match self.hosts.queue.take_moment(&host, pause).await {
+            Ok(wait) if wait <= MAX_WAIT_US => {
+                sleep_us(wait).await;
+                HopDecision::Go
+            }
+            Ok(wait) => {
+                let at = self.hosts.clock.now().micros().saturating_add(wait);
+                HopDecision::NotNow {
+                    until: Some(Instant::from_micros(at)),
+                }
+            }
+            Err(_) => HopDecision::NotNow { until: None },
+        }
+    }
+}

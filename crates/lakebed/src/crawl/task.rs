@@ -1,0 +1,182 @@
+//! One claim from its moment to its end: fetch, make durable, find the follow-ups.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+
+use crate::crawl::gate::{CrawlGate, Hosts, sleep_us};
+use crate::crawl::links::{LinkRules, Page};
+use crate::error::Result;
+use crate::fetch::{
+    BreakerSample, Capture, FailureClass, FetchOutcome, FetchRequest, Fetched, Fetcher,
+};
+use crate::name::ErrorClass;
+use crate::pack::SharedPart;
+use crate::queue::{Claim, DoneSpec, Finish, FinishKind};
+use crate::spec::{CanonicalUrl, QueryOrder, RunKey};
+use crate::time::Clock;
+
+/// A fetch that was put off goes on within its claim when its turn is so near, microseconds.
+const MAX_DEFER_US: i64 = 60_000_000;
+/// How often one fetch is put off.
+const MAX_DEFERS: u32 = 5;
+
+/// What all tasks of a process share.
+pub(super) struct TaskContext {
+    pub(super) run: RunKey,
+    pub(super) fetcher: Fetcher,
+    pub(super) part: SharedPart,
+    pub(super) hosts: Hosts,
+    pub(super) links: LinkRules,
+    pub(super) clock: Arc<Clock>,
+}
+
+/// How a claim ended, for the queue and for the breaker.
+pub(super) struct TaskEnd {
+    pub(super) finish: Finish,
+    pub(super) sample: BreakerSample,
+    /// Bytes of bodies that came.
+    pub(super) bytes: u64,
+}
+
+/// Works on one claim. Every response is durable before its end is told (PAK-1).
+///
+/// # Errors
+/// Where a response could not be made durable: nothing is finished then, and the worker must stop.
+pub(super) async fn work(context: &TaskContext, claim: Claim) -> Result<TaskEnd> {
+    sleep_us(claim.wait_us).await;
+    let mut request = match fetch_request(context, &claim) {
+        Ok(request) => request,
+        Err(_) => return Ok(TaskEnd::failed(&claim, "bad_url", false, None)),
+    };
+    let mut bytes = 0;
+    let mut defers = 0;
+    loop {
+        let gate = CrawlGate {
+            hosts: &context.hosts,
+            claimed: &claim.host,
+        };
+        let Fetched { outcome, captures } = context.fetcher.fetch(&request, &gate).await;
+        let last = captures.last().cloned();
+        for Capture { record, body } in captures {
+            bytes += record.body_len;
+            let _durable = context.part.append(record, body).await?;
+        }
+        if let FetchOutcome::Deferred { next, until } = &outcome {
+            let wait = until.map_or(1_000_000, |u| u.micros() - context.clock.now().micros());
+            defers += 1;
+            if wait <= MAX_DEFER_US && defers <= MAX_DEFERS {
+                sleep_us(wait).await;
+                request.resume = Some(next.clone());
+                continue;
+            }
+        }
+        let sample = BreakerSample::of(&outcome);
+        let end = end_of(context, &claim, outcome, last);
+        return Ok(TaskEnd {
+            finish: finish(&claim, end),
+            sample,
+            bytes,
+        });
+    }
+}
+
+fn finish(claim: &Claim, end: FinishKind) -> Finish {
+    Finish {
+        id: claim.id,
+        attempt: claim.attempt,
+        end,
+    }
+}
+
+impl TaskEnd {
+    fn failed(claim: &Claim, class: &str, retry: bool, status: Option<u16>) -> Self {
+        let end = match class.parse::<ErrorClass>() {
+            Ok(class) => FinishKind::Failed {
+                class,
+                retry,
+                status,
+            },
+            Err(_) => FinishKind::GivenBack,
+        };
+        Self {
+            finish: finish(claim, end),
+            sample: BreakerSample::Silent,
+            bytes: 0,
+        }
+    }
+}
+
+fn fetch_request(context: &TaskContext, claim: &Claim) -> Result<FetchRequest> {
+    let method = Method::from_bytes(claim.method.as_bytes()).map_err(|e| {
+        crate::Error::invalid(format!("`{}` is not a method", claim.method)).caused_by(e)
+    })?;
+    Ok(FetchRequest {
+        run: context.run.clone(),
+        key: claim.request_key.clone(),
+        attempt: claim.attempt,
+        kind: claim.stage.clone(),
+        method,
+        url: CanonicalUrl::parse(&claim.url, QueryOrder::Kept)?,
+        headers: claim.headers.clone(),
+        body: claim.body.clone().map(Bytes::from),
+        validators: None,
+        resume: None,
+    })
+}
+
+fn end_of(
+    context: &TaskContext,
+    claim: &Claim,
+    outcome: FetchOutcome,
+    last: Option<Capture>,
+) -> FinishKind {
+    match outcome {
+        FetchOutcome::Answered | FetchOutcome::NotModified => match last {
+            Some(capture) => FinishKind::Done(done_of(context, claim, &capture)),
+            None => FinishKind::GivenBack,
+        },
+        FetchOutcome::RateLimited { until, .. } => FinishKind::Blocked {
+            wait_us: until.micros().saturating_sub(context.clock.now().micros()),
+        },
+        FetchOutcome::Deferred { .. } => FinishKind::GivenBack,
+        FetchOutcome::Failed(failure) => {
+            let status = match failure.class {
+                FailureClass::Http(status) => Some(status),
+                _ => None,
+            };
+            match failure.class.error_class() {
+                Ok(class) => FinishKind::Failed {
+                    class,
+                    retry: failure.is_retryable,
+                    status,
+                },
+                Err(_) => FinishKind::GivenBack,
+            }
+        }
+    }
+}
+
+fn done_of(context: &TaskContext, claim: &Claim, capture: &Capture) -> DoneSpec {
+    let record = &capture.record;
+    let text = record.charset.as_ref().map(|charset| {
+        let encoding =
+            encoding_rs::Encoding::for_label(charset.name.as_bytes()).unwrap_or(encoding_rs::UTF_8);
+        encoding.decode(&capture.body).0
+    });
+    let url = CanonicalUrl::parse(&record.url, QueryOrder::Kept);
+    let followed = match &url {
+        Ok(url) => context.links.follow(&Page {
+            stage: &claim.stage,
+            url,
+            text: text.as_deref(),
+        }),
+        Err(_) => DoneSpec::default(),
+    };
+    DoneSpec {
+        capture: Some(record.capture_id.clone()),
+        status: record.status,
+        ..followed
+    }
+}
