@@ -170,6 +170,7 @@ pub(crate) fn find_city(slug: &str) -> Option<usize> {
     CITIES.iter().position(|c| c.slug == slug)
 }
 
+/// Streets of every city.
 pub(crate) const STREETS: [Pair; 18] = [
     ("梧桐路", "Wutong Road"),
     ("桂花街", "Guihua Street"),

@@ -1,5 +1,10 @@
 //! `lakebed demo-site` as a process: its address, its log, its end. What it shows is tested beside its code.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails here fails the test that called it"
+)]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
