@@ -71,6 +71,18 @@ class Site:
         with urllib.request.urlopen(f"{self.url}/_control/stats") as answer:
             return json.load(answer)
 
+    def details(self) -> list[str]:
+        """The addresses of all listings."""
+        urls, page = [], 1
+        while True:
+            with urllib.request.urlopen(f"{self.url}/api/list?page={page}") as answer:
+                found = json.load(answer)
+            items = next(v for v in found.values() if isinstance(v, list))
+            urls += [f"{self.url}/zh/rent/{item['id']}" for item in items]
+            if not items or len(urls) >= found["total"]:
+                return urls
+            page += 1
+
     def faults(self, *faults) -> None:
         data = json.dumps({"faults": list(faults)}).encode()
         request = urllib.request.Request(f"{self.url}/_control/faults", data=data, method="POST",
@@ -164,13 +176,13 @@ def forbidden(options, folder) -> None:
 
 
 def circuit(options, folder) -> None:
-    with Site(options.lakebed, "--listings", 60) as site:
-        seeds = [f"{site.url}/zh/rent/{n}" for n in range(1, 200)]
-        project = Project(options.lakebed, folder, site, seeds=seeds, window=20)
+    with Site(options.lakebed, "--listings", 400) as site:
+        project = Project(options.lakebed, folder, site, seeds=site.details(), window=20)
+        before = site.stats()["total"]["requests"]
         site.faults("forbid")
         code, _, err = project.crawl()
         check(code == 10 and "circuit breaker" in err, f"{code}: {err}")
-        asked = site.stats()["total"]["requests"]
+        asked = site.stats()["total"]["requests"] - before
         check(asked < 60, f"{asked} requests before the breaker opened")
         site.faults()
         project.must("crawl", "resume", "rentals", "--date", DATE)

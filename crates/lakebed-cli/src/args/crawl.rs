@@ -6,35 +6,19 @@ use clap::{Args, Subcommand};
 
 use crate::args::{FormatArgs, RunArgs};
 
-/// `lakebed crawl`
+/// `lakebed crawl SOURCE`, or one of its verbs. Source and date are there without a verb.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct CrawlArgs {
-    /// Seed a run, crawl it and close it.
-    #[command(flatten)]
-    pub(crate) run: Option<CrawlRunArgs>,
-    /// What else.
-    #[command(subcommand)]
-    pub(crate) command: Option<CrawlCommand>,
-}
-
-/// `lakebed crawl close | stop | resume`
-#[derive(Debug, Subcommand)]
-pub(crate) enum CrawlCommand {
-    /// Close a run: its books must balance
-    Close(CrawlCloseArgs),
-    /// Stop a run: nothing is claimed any more, and it closes red
-    Stop(CrawlStopArgs),
-    /// Take a stop back
-    Resume(CrawlResumeArgs),
-}
-
-/// `lakebed crawl SOURCE`
-#[derive(Debug, Args)]
-pub(crate) struct CrawlRunArgs {
-    /// Which run.
-    #[command(flatten)]
-    pub(crate) run: RunArgs,
+    /// The source
+    #[arg(value_name = "SOURCE", required = true)]
+    pub(crate) source: Option<String>,
+    /// Business date, YYYY-MM-DD
+    #[arg(long, value_name = "D", required = true)]
+    pub(crate) date: Option<String>,
+    /// The run, where a date has several [default: day]
+    #[arg(long, value_name = "R")]
+    pub(crate) run: Option<String>,
     /// Work on this stage alone
     #[arg(long, value_name = "S")]
     pub(crate) stage: Vec<String>,
@@ -50,6 +34,20 @@ pub(crate) struct CrawlRunArgs {
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,
+    /// What else.
+    #[command(subcommand)]
+    pub(crate) command: Option<CrawlCommand>,
+}
+
+/// `lakebed crawl close | stop | resume`
+#[derive(Debug, Subcommand)]
+pub(crate) enum CrawlCommand {
+    /// Close a run: its books must balance
+    Close(CrawlCloseArgs),
+    /// Stop a run: nothing is claimed any more, and it closes red
+    Stop(CrawlStopArgs),
+    /// Take a stop back
+    Resume(CrawlResumeArgs),
 }
 
 /// `lakebed crawl close`

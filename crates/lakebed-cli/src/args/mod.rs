@@ -22,9 +22,7 @@ mod sql;
 
 pub(crate) use catalog::{CatalogCommand, CatalogRebuildArgs, PartitionsArgs};
 pub(crate) use correct::{CorrectArgs, RollbackArgs, SwitchArgs, SwitchHowArgs};
-pub(crate) use crawl::{
-    CrawlArgs, CrawlCloseArgs, CrawlCommand, CrawlResumeArgs, CrawlRunArgs, CrawlStopArgs,
-};
+pub(crate) use crawl::{CrawlArgs, CrawlCloseArgs, CrawlCommand, CrawlResumeArgs, CrawlStopArgs};
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use demo_site::DemoSiteArgs;

@@ -12,9 +12,7 @@ use lakebed::{Error, Result};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::args::{
-    CrawlCloseArgs, CrawlResumeArgs, CrawlRunArgs, CrawlStopArgs, RunArgs, TextFormat,
-};
+use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
 use crate::commands::queue::{get_run, open_queue, run_key};
 use crate::context::Globals;
 use crate::exit::Exit;
@@ -73,13 +71,18 @@ async fn open(
 }
 
 /// `lakebed crawl SOURCE`
-pub(crate) async fn run(args: CrawlRunArgs, globals: &Globals<'_>) -> Result<Exit> {
+pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> {
     let stages = args
         .stage
         .iter()
         .map(|s| s.parse::<StageName>())
         .collect::<Result<Vec<_>>>()?;
-    let (project, plan, queue) = open(&args.run, args.workers, globals).await?;
+    let which = RunArgs {
+        source: args.source.clone().unwrap_or_default(),
+        date: args.date.clone().unwrap_or_default(),
+        run: args.run.clone().unwrap_or_else(|| "day".to_owned()),
+    };
+    let (project, plan, queue) = open(&which, args.workers, globals).await?;
     if let Some(stage) = stages.iter().find(|s| !plan.config.stage.contains_key(*s)) {
         return Err(Error::invalid(format!(
             "the source `{}` has no stage `{stage}`",
@@ -327,8 +330,7 @@ fn stop_signal() -> Result<watch::Receiver<bool>> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        // Nobody listens any more where the crawl has ended.
-        drop(tell.send(true));
+        tell.send_replace(true);
         std::future::pending::<()>().await;
     });
     Ok(told)

@@ -69,13 +69,11 @@ async fn run_schema(command: SchemaCommand, globals: &Globals<'_>) -> Result<Exi
 }
 
 async fn run_crawl(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> {
-    match (args.command, args.run) {
-        (Some(CrawlCommand::Close(args)), _) => crawl::close(&args, globals).await,
-        (Some(CrawlCommand::Stop(args)), _) => crawl::stop(&args, globals).await,
-        (Some(CrawlCommand::Resume(args)), _) => crawl::resume(&args, globals).await,
-        (None, Some(args)) => crawl::run(args, globals).await,
-        // The parser asks for the one or the other.
-        (None, None) => Err(lakebed::Error::invalid("no source to crawl")),
+    match &args.command {
+        Some(CrawlCommand::Close(args)) => crawl::close(args, globals).await,
+        Some(CrawlCommand::Stop(args)) => crawl::stop(args, globals).await,
+        Some(CrawlCommand::Resume(args)) => crawl::resume(args, globals).await,
+        None => crawl::run(args, globals).await,
     }
 }
 
@@ -117,12 +115,11 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             SchemaCommand::History(args) => args.output.format,
             SchemaCommand::View(args) => args.output.format,
         },
-        Command::Crawl(args) => match (&args.command, &args.run) {
-            (Some(CrawlCommand::Close(args)), _) => args.output.format,
-            (Some(CrawlCommand::Stop(args)), _) => args.output.format,
-            (Some(CrawlCommand::Resume(args)), _) => args.output.format,
-            (None, Some(args)) => args.output.format,
-            (None, None) => TextFormat::Text,
+        Command::Crawl(args) => match &args.command {
+            Some(CrawlCommand::Close(args)) => args.output.format,
+            Some(CrawlCommand::Stop(args)) => args.output.format,
+            Some(CrawlCommand::Resume(args)) => args.output.format,
+            None => args.output.format,
         },
         Command::Queue(command) => match command {
             QueueCommand::Status(args) => args.output.format,

@@ -27,6 +27,8 @@ pub struct Hosts {
     clock: Arc<Clock>,
     limits: Mutex<HostLimits>,
     robots: Mutex<HashMap<String, Arc<KnownRobots>>>,
+    /// Held while one is read: who waits for it reads none.
+    reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,7 @@ impl Hosts {
             clock,
             limits: Mutex::new(limits),
             robots: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
@@ -60,34 +63,33 @@ impl Hosts {
     }
 
     /// The rules of the URL's origin: remembered, as another worker read them, or read now in a moment of
-    /// the host's own.
-    async fn robots(&self, url: &CanonicalUrl) -> Result<Arc<KnownRobots>> {
-        let now = self.clock.now();
+    /// the host's own; and whether that took time.
+    async fn robots(&self, url: &CanonicalUrl) -> Result<(Arc<KnownRobots>, bool)> {
         let origin = url.origin();
-        let known = lock(&self.robots).get(&origin).cloned();
-        if let Some(known) = known.filter(|k| k.state.is_fresh(now)) {
-            return Ok(known);
+        if let Some(known) = self.remembered(&origin) {
+            return Ok((known, false));
+        }
+        let _alone = self.reading.lock().await;
+        if let Some(known) = self.remembered(&origin) {
+            return Ok((known, true));
         }
         let host = url.host_key();
         let stored = self.queue.find_host(&host).await?.and_then(|h| h.robots);
         let mut texts: BTreeMap<String, RobotsState> = stored
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
-        let previous = texts.get(&origin).cloned();
-        let state = match previous {
-            Some(state) if state.is_fresh(now) => state,
+        let (state, read_now) = match texts.get(&origin).cloned() {
+            Some(state) if state.is_fresh(self.clock.now()) => (state, false),
             previous => {
-                let wait = self
-                    .queue
-                    .take_moment(&host, self.limit(&host).pause_us)
-                    .await?;
+                let pause = self.limit(&host).pause_us;
+                let wait = self.queue.take_moment(&host, pause).await?;
                 sleep_us(wait.min(MAX_WAIT_US)).await;
                 let state = self.fetcher.read_robots(url, previous.as_ref()).await;
                 texts.insert(origin.clone(), state.clone());
                 let text = serde_json::to_string(&texts).unwrap_or_default();
                 let left = state.expires_at.micros() - self.clock.now().micros();
                 self.queue.keep_robots(&host, &text, left.max(0)).await?;
-                state
+                (state, true)
             }
         };
         let rules = RobotsRules::of(&state, &self.fetcher.options().robots_token);
@@ -96,7 +98,12 @@ impl Hosts {
         }
         let known = Arc::new(KnownRobots { state, rules });
         lock(&self.robots).insert(origin, Arc::clone(&known));
-        Ok(known)
+        Ok((known, read_now))
+    }
+
+    fn remembered(&self, origin: &str) -> Option<Arc<KnownRobots>> {
+        let known = lock(&self.robots).get(origin).cloned();
+        known.filter(|k| k.state.is_fresh(self.clock.now()))
     }
 
     /// Keeps at least this pause to the host from now on.
@@ -131,10 +138,10 @@ pub(super) struct CrawlGate<'a> {
 #[async_trait]
 impl HopGate for CrawlGate<'_> {
     async fn admit(&self, hop: &Continuation) -> HopDecision {
-        let verdict = match self.hosts.robots(&hop.url).await {
-            Ok(known) => known.rules.verdict(&hop.url),
+        let (verdict, took_time) = match self.hosts.robots(&hop.url).await {
+            Ok((known, took_time)) => (known.rules.verdict(&hop.url), took_time),
             // The queue could not be asked: nothing is fetched on a guess.
-            Err(_) => RobotsVerdict::Unreachable,
+            Err(_) => (RobotsVerdict::Unreachable, false),
         };
         match verdict {
             RobotsVerdict::Allowed => {}
@@ -144,7 +151,8 @@ impl HopGate for CrawlGate<'_> {
             }
         }
         let host = hop.url.host_key();
-        if hop.hop == 0 && host == self.claimed {
+        // The moment of the claim has passed where `robots.txt` was read in between.
+        if hop.hop == 0 && host == self.claimed && !took_time {
             return HopDecision::Go;
         }
         let pause = self.hosts.limit(&host).pause_us;
