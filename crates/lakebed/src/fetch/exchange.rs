@@ -16,7 +16,7 @@ use super::dial::{Peer, proxy_authorization};
 use super::head::{mask_secrets, request_head, response_head};
 use super::options::{FetchOptions, ProxyKind};
 use super::tap::Tap;
-use super::transport::Transport;
+use super::transport::{Sent, Transport};
 use crate::error::Result;
 use crate::spec::{CanonicalUrl, Truncated};
 use crate::time::{Clock, Instant};
@@ -38,7 +38,7 @@ pub(super) struct HopRequest<'a> {
 /// What came back, or that nothing did.
 #[derive(Debug)]
 pub(super) struct HopEnd {
-    /// The head that went out, or would have, without secrets.
+    /// The head that went out, without secrets; empty where nothing went out.
     pub(super) request_head: Vec<u8>,
     /// When the head of the response came, or the failure.
     pub(super) at: Instant,
@@ -81,34 +81,35 @@ impl Exchanger {
     /// Makes one hop. It does not follow redirects and does not touch cookies.
     pub(super) async fn make(&self, hop: HopRequest<'_>) -> HopEnd {
         let secret = &self.options.secret_headers;
-        let target = hop.url.path_and_query().to_owned();
-        let mut headers = hop.headers.clone();
-        let host = hop.url.host_key();
-        if let Ok(value) = host.parse() {
-            headers.insert(http::header::HOST, value);
-        }
-        let planned = mask_secrets(&request_head(hop.method, &target, &headers), secret);
-        let failed = |class, message, head: Option<Vec<u8>>| HopEnd {
-            request_head: head.map_or(planned.clone(), |head| mask_secrets(&head, secret)),
+        let over_http2 = || {
+            let mut headers = hop.headers.clone();
+            if let Ok(value) = hop.url.host_key().parse() {
+                headers.insert(http::header::HOST, value);
+            }
+            request_head(hop.method, hop.url.path_and_query(), &headers)
+        };
+        let failed = |class, message, sent: Sent| HopEnd {
+            request_head: match sent {
+                Sent::Nothing => Vec::new(),
+                Sent::Head(head) => mask_secrets(&head, secret),
+                Sent::Http2 => mask_secrets(&over_http2(), secret),
+            },
             at: self.clock.now(),
             answer: Err((class, message)),
         };
         let request = match self.request(&hop) {
             Ok(request) => request,
-            Err(message) => return failed(FailureClass::BadRequest, message, None),
+            Err(message) => return failed(FailureClass::BadRequest, message, Sent::Nothing),
         };
         let response = match self.transport.send(request, hop.deadline).await {
             Ok(response) => response,
-            Err(e) => return failed(e.class, e.message, e.request_head),
+            Err(e) => return failed(e.class, e.message, e.sent),
         };
         let at = self.clock.now();
         let tap = response.extensions().get::<Tap>().cloned();
-        let request_head = match tap.as_ref().map(Tap::request_head) {
-            Some(head) if !head.is_empty() => mask_secrets(&head, secret),
-            _ => planned,
-        };
+        let head = tap.as_ref().map_or_else(over_http2, Tap::request_head);
         HopEnd {
-            request_head,
+            request_head: mask_secrets(&head, secret),
             at,
             answer: Ok(receive(response, tap.as_ref(), hop.limit, hop.deadline).await),
         }

@@ -37,6 +37,8 @@ mod retry_after;
 mod robots;
 mod robots_reader;
 mod tap;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 pub use address::{AddressPolicy, Network};

@@ -21,7 +21,8 @@ use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::{Client, connect::capture_connection};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -48,8 +49,18 @@ pub(super) struct Transport {
 pub(super) struct SendFailure {
     pub(super) class: FailureClass,
     pub(super) message: String,
-    /// The head that went out, where one did over HTTP/1.
-    pub(super) request_head: Option<Vec<u8>>,
+    pub(super) sent: Sent,
+}
+
+/// What went out before a failure.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// There was no connection, or nothing was written to it.
+    Nothing,
+    /// This head, over HTTP/1.
+    Head(Vec<u8>),
+    /// The request, over HTTP/2.
+    Http2,
 }
 
 impl Transport {
@@ -84,15 +95,6 @@ impl Transport {
         deadline: Deadline,
     ) -> std::result::Result<Response<Incoming>, SendFailure> {
         let connection = capture_connection(&mut request);
-        let tap = {
-            let connection = connection.clone();
-            move || {
-                let metadata = connection.connection_metadata();
-                let mut extras = http::Extensions::new();
-                metadata.as_ref()?.get_extras(&mut extras);
-                extras.get::<Tap>().map(Tap::request_head)
-            }
-        };
         let mut connected = connection.clone();
         let first_byte = async {
             connected.wait_for_connection_metadata().await;
@@ -115,8 +117,22 @@ impl Transport {
         Err(SendFailure {
             class,
             message,
-            request_head: tap().filter(|head| !head.is_empty()),
+            sent: sent_over(&connection),
         })
+    }
+}
+
+fn sent_over(connection: &CaptureConnection) -> Sent {
+    let metadata = connection.connection_metadata();
+    let Some(connected) = metadata.as_ref() else {
+        return Sent::Nothing;
+    };
+    let mut extras = http::Extensions::new();
+    connected.get_extras(&mut extras);
+    match extras.get::<Tap>().map(Tap::request_head) {
+        None => Sent::Http2,
+        Some(head) if head.is_empty() => Sent::Nothing,
+        Some(head) => Sent::Head(head),
     }
 }
 
