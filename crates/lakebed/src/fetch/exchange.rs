@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -15,6 +16,7 @@ use super::decode::{DecodeEnd, Decoded, decode};
 use super::dial::{Peer, proxy_authorization};
 use super::head::{mask_secrets, request_head, response_head};
 use super::options::{FetchOptions, ProxyKind};
+use super::redirect::is_redirect;
 use super::tap::Tap;
 use super::transport::{Sent, Transport};
 use crate::error::Result;
@@ -32,6 +34,8 @@ pub(super) struct HopRequest<'a> {
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
     pub(super) limit: BodyLimit,
+    /// What is taken of the body of a redirect that will be followed.
+    pub(super) redirect_limit: BodyLimit,
     pub(super) deadline: Deadline,
 }
 
@@ -84,7 +88,7 @@ impl Exchanger {
         let over_http2 = || {
             let mut headers = hop.headers.clone();
             if let Ok(value) = hop.url.host_key().parse() {
-                headers.insert(http::header::HOST, value);
+                headers.insert(header::HOST, value);
             }
             request_head(hop.method, hop.url.path_and_query(), &headers)
         };
@@ -111,7 +115,7 @@ impl Exchanger {
         HopEnd {
             request_head: mask_secrets(&head, secret),
             at,
-            answer: Ok(receive(response, tap.as_ref(), hop.limit, hop.deadline).await),
+            answer: Ok(receive(response, tap.as_ref(), &hop).await),
         }
     }
 
@@ -127,7 +131,7 @@ impl Exchanger {
         if let Some(value) = forwarding.and_then(proxy_authorization) {
             request
                 .headers_mut()
-                .insert(http::header::PROXY_AUTHORIZATION, value);
+                .insert(header::PROXY_AUTHORIZATION, value);
         }
         Ok(request)
     }
@@ -136,16 +140,22 @@ impl Exchanger {
 async fn receive(
     response: http::Response<Incoming>,
     tap: Option<&Tap>,
-    limit: BodyLimit,
-    deadline: Deadline,
+    hop: &HopRequest<'_>,
 ) -> HopResponse {
     let (parts, incoming) = response.into_parts();
+    let is_followed =
+        is_redirect(parts.status.as_u16()) && parts.headers.contains_key(header::LOCATION);
+    let limit = if is_followed {
+        hop.redirect_limit
+    } else {
+        hop.limit
+    };
     let head = tap
         .and_then(Tap::response_head)
         .unwrap_or_else(|| response_head(parts.status, &parts.headers));
-    let wire = read_body(incoming, limit, deadline).await;
+    let wire = read_body(incoming, limit, hop.deadline).await;
     let wire_len = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-    let encodings: Vec<String> = (parts.headers.get_all(http::header::CONTENT_ENCODING).iter())
+    let encodings: Vec<String> = (parts.headers.get_all(header::CONTENT_ENCODING).iter())
         .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
         .collect();
     let decoded = unpack(wire.bytes, encodings, limit.max_body).await;

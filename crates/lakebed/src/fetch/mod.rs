@@ -13,7 +13,7 @@
 //! | `exchange`, `transport`, `dial`, `tap` | connections, TLS, proxies, the bytes of heads |
 //! | `address` | which addresses may be reached |
 //! | `redirect`, `cookies`, `retry_after` | rules of HTTP, pure |
-//! | `body`, `decode`, `charset` | from bytes of the wire to a body and its encoding |
+//! | `body`, `decode`, `charset`, `capture` | from bytes of the wire to a body and what is recorded of it |
 //! | `robots`, `robots_reader` | `robots.txt` (RFC 9309), and how it is read from an origin |
 //! | `breaker` | when a run has to stop |
 //!
@@ -22,6 +22,7 @@
 mod address;
 mod body;
 mod breaker;
+mod capture;
 mod charset;
 mod class;
 mod cookies;

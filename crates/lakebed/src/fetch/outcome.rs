@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use http::Method;
+use serde::{Deserialize, Serialize};
 
 use super::class::FailureClass;
 use super::head::header_values;
@@ -137,12 +138,13 @@ impl Failure {
     }
 }
 
-/// Where a fetch stands between two hops.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a fetch stands between two hops. Plain data, so that another process may go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Continuation {
     /// The hop to make next: 0 for the request itself.
     pub hop: u32,
     /// Its method, after the rules of redirects.
+    #[serde(with = "method_text")]
     pub method: Method,
     /// Its URL.
     pub url: CanonicalUrl,
@@ -150,7 +152,7 @@ pub struct Continuation {
     pub with_body: bool,
     /// Whether a hop left the origin of the request: its credentials are not sent any more.
     pub left_origin: bool,
-    /// What was asked before, to tell a loop.
+    /// Hashes of what was asked before, to tell a loop.
     pub(super) seen: Vec<String>,
 }
 
@@ -166,6 +168,20 @@ impl Continuation {
             left_origin: false,
             seen: Vec::new(),
         }
+    }
+}
+
+mod method_text {
+    use http::Method;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(method: &Method, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(method.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -27,7 +27,7 @@ use url::Url;
 use crate::error::{Error, Result};
 
 /// Longest URL that is taken, in bytes of its canonical form.
-pub const MAX_URL_BYTES: usize = 65_536;
+pub const MAX_URL_BYTES: usize = 32_768;
 
 /// Whether the order of query parameters carries meaning for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

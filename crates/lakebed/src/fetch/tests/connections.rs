@@ -76,10 +76,10 @@ async fn another_address_is_tried_when_one_refuses() {
 }
 
 #[tokio::test]
-async fn idle_connections_are_bounded_and_dead_ones_replaced() {
-    let server = Server::start(|request| match request.target() {
-        "/last" => vec![Act::Send(page("x")), Act::Close],
-        _ => vec![Act::Wait(Duration::from_millis(100)), Act::Send(page("x"))],
+async fn idle_connections_are_bounded() {
+    let server = Server::start(|_| {
+        let wait = Act::Wait(Duration::from_millis(100));
+        vec![wait, Act::Send(page("x"))]
     })
     .await;
     let fetcher = fetcher(options());
@@ -98,9 +98,89 @@ async fn idle_connections_are_bounded_and_dead_ones_replaced() {
     assert_eq!(first, 6);
     many().await;
     assert_eq!(server.connections() - first, 4, "two were kept");
-    // A kept connection that the server closed meanwhile does not fail a fetch.
-    for _ in 0..5 {
-        let fetched = fetcher.fetch(&get(&server.url("/last")), &OpenGate).await;
-        assert_eq!(fetched.outcome, FetchOutcome::Answered);
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_fails_no_fetch() {
+    // It answers once and goes away when it hears the next request: the worst moment.
+    let answered = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::start(move |request| {
+        let n = answered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        match request.target() {
+            "/first" => vec![Act::Send(page("first"))],
+            _ if n % 2 == 1 => vec![Act::Drop],
+            _ => vec![Act::Send(page("again"))],
+        }
+    })
+    .await;
+    let fetcher = fetcher(options());
+    let fetched = fetcher.fetch(&get(&server.url("/first")), &OpenGate).await;
+    assert_eq!(fetched.outcome, FetchOutcome::Answered);
+    let fetched = fetcher.fetch(&get(&server.url("/second")), &OpenGate).await;
+    assert_eq!(fetched.outcome, FetchOutcome::Answered);
+    assert_eq!(
+        (fetched.captures.len(), &fetched.captures[0].body[..]),
+        (1, &b"again"[..])
+    );
+    assert_eq!((server.connections(), server.received().len()), (2, 3));
+    // What must not be repeated is a failure, and so is a new connection that says nothing.
+    let mut post = get(&server.url("/third"));
+    post.method = http::Method::POST;
+    assert_eq!(
+        class(&fetcher.fetch(&post, &OpenGate).await),
+        Some(FailureClass::Disconnect)
+    );
+    let silent = Server::start(|_| vec![Act::Drop]).await;
+    let fetched = fetcher.fetch(&get(&silent.url("/")), &OpenGate).await;
+    assert_eq!(class(&fetched), Some(FailureClass::Disconnect));
+    assert_eq!(silent.received().len(), 1);
+}
+
+/// FET-2: whatever comes, it ends in an outcome with the capture of its one hop.
+#[tokio::test]
+async fn cut_and_flipped_responses_end_in_an_outcome() {
+    let chunked = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=big5\r\nSet-Cookie: a=b\r\n\
+        Transfer-Encoding: chunked\r\nETag: \"x\"\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n";
+    let limited = b"HTTP/1.0 429 Slow\r\nRetry-After: 120\r\nLocation: /x\r\nContent-Encoding: gzip, br\r\nContent-Length: 3\r\n\r\nabc";
+    let server = Server::start(move |request| {
+        let numbers: Vec<usize> = (request.target().split('/').skip(1))
+            .map(|n| n.parse().unwrap())
+            .collect();
+        let mut bytes = if numbers[0] == 0 {
+            chunked.to_vec()
+        } else {
+            limited.to_vec()
+        };
+        let at = numbers[1] % bytes.len();
+        if numbers[2] == 0 {
+            bytes.truncate(at);
+        } else {
+            bytes[at] ^= u8::try_from(numbers[2]).unwrap();
+        }
+        vec![Act::Send(bytes), Act::Close]
+    })
+    .await;
+    let mut hasty = options();
+    hasty.limits.total = Duration::from_secs(2);
+    hasty.redirects.max = 0;
+    hasty.cookies = Some(crate::fetch::CookieJar::default());
+    let fetcher = fetcher(hasty);
+    for which in 0..2 {
+        for at in 0..chunked.len().max(limited.len()) {
+            for flip in [0, 1, 4, 32, 128] {
+                let url = server.url(&format!("/{which}/{at}/{flip}"));
+                let fetched = fetcher.fetch(&get(&url), &OpenGate).await;
+                assert_eq!(fetched.captures.len(), 1, "{url}");
+                let record = &fetched.captures[0].record;
+                assert_eq!(record.status.is_some(), record.error.is_none(), "{url}");
+                if flip == 0 && which == 0 {
+                    assert!(
+                        matches!(fetched.outcome, FetchOutcome::Failed(_)),
+                        "{url}: {:?}",
+                        fetched.outcome
+                    );
+                }
+            }
+        }
     }
 }

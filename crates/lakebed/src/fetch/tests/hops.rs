@@ -9,6 +9,7 @@ use crate::fetch::{
     Continuation, CookieJar, FailureClass, FetchOutcome, Fetched, HopDecision, HopGate, OpenGate,
     Validators,
 };
+use crate::spec::Truncated;
 
 fn class(fetched: &Fetched) -> Option<FailureClass> {
     match &fetched.outcome {
@@ -225,7 +226,8 @@ async fn the_gate_is_asked_before_every_hop() {
         (1, server.url("/later").as_str())
     );
     assert_eq!(until, Some("2027-01-01T00:00:00Z".parse().unwrap()));
-    request.resume = Some(next);
+    let stored = serde_json::to_string(&next).unwrap();
+    request.resume = Some(serde_json::from_str(&stored).unwrap());
     let second = fetcher.fetch(&request, &gate).await;
     assert_eq!(second.outcome, FetchOutcome::Answered);
     let hops: Vec<u32> = second.captures.iter().map(|c| c.record.hop).collect();
@@ -289,4 +291,22 @@ async fn an_unchanged_page_is_an_outcome_of_its_own() {
         fetcher.fetch(&elsewhere, &OpenGate).await.outcome,
         FetchOutcome::Answered
     );
+}
+
+#[tokio::test]
+async fn of_a_redirects_body_the_beginning_is_kept() {
+    let long = response(302, "Location: /end\r\n", &vec![b'x'; 1 << 20]);
+    let server = Server::pages(&[("/a", &long), ("/end", &page("end"))]).await;
+    let fetched = fetch(options(), &server.url("/a")).await;
+    assert_eq!(fetched.outcome, FetchOutcome::Answered);
+    let first = &fetched.captures[0];
+    assert_eq!(
+        (first.body.len(), first.record.truncated),
+        (64 << 10, Truncated::Length)
+    );
+    let mut is_data = options();
+    is_data.accepted_statuses.insert(302);
+    let fetched = fetch(is_data, &server.url("/a")).await;
+    assert_eq!(fetched.outcome, FetchOutcome::Answered);
+    assert_eq!(fetched.captures[0].body.len(), 1 << 20);
 }

@@ -157,6 +157,16 @@ proptest! {
     }
 
     #[test]
+    fn a_canonical_text_can_be_sent(tail in "[ -~\u{80}-\u{300}]{0,60}") {
+        if let Ok(url) = format!("http://example.com{tail}").parse::<CanonicalUrl>() {
+            let sent: http::Uri = url.as_str().parse().unwrap();
+            let target = sent.path_and_query().map(ToString::to_string).unwrap_or_default();
+            prop_assert_eq!(target, url.path_and_query());
+            prop_assert_eq!(sent.authority().map(ToString::to_string), Some(url.host_key()));
+        }
+    }
+
+    #[test]
     fn escapes_keep_what_they_stand_for(text in "[%0-9a-fA-F./~u-]{0,24}") {
         let once = normalize_escapes(&text);
         prop_assert_eq!(&normalize_escapes(&once), &once);
