@@ -93,9 +93,14 @@ impl CookieJar {
                 }
                 raw.unset_domain();
             }
-            // What the store does not accept (another site's domain, an expired cookie) is not kept.
-            if has_room(&mut store) {
-                drop(store.insert_raw(&raw, url));
+            let Ok(cookie) = Cookie::try_from_raw_cookie(&raw, url) else {
+                continue;
+            };
+            let (domain, path) = (String::from(&cookie.domain), String::from(&cookie.path));
+            // Another value for a known cookie, or its end, needs no room.
+            if store.contains_any(&domain, &path, cookie.name()) || has_room(&mut store) {
+                // What the store does not accept (another site's domain, an expired cookie) is not kept.
+                drop(store.insert(cookie.into_owned(), url));
             }
         }
     }

@@ -220,7 +220,7 @@ fn where_it_cannot_be_read_nothing_is_allowed() {
 #[test]
 fn hostile_patterns_cost_little() {
     let text = format!("User-agent: *\nDisallow: /{}b\n", "*a".repeat(200_000));
-    assert!(allows(&text, "a", &format!("/{}", "a".repeat(60_000))));
+    assert!(allows(&text, "a", &format!("/{}", "a".repeat(30_000))));
 }
 
 /// The plain way: every way of filling in the stars.

@@ -136,7 +136,7 @@ async fn a_kept_connection_that_was_closed_fails_no_fetch() {
     assert_eq!(silent.received().len(), 1);
 }
 
-/// FET-2: whatever comes, it ends in an outcome with the capture of its one hop.
+/// Whatever comes, it ends in an outcome with the capture of its one hop.
 #[tokio::test]
 async fn cut_and_flipped_responses_end_in_an_outcome() {
     let chunked = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=big5\r\nSet-Cookie: a=b\r\n\

@@ -83,6 +83,9 @@ fn what_is_no_url_to_fetch_is_refused() {
         "http://1.2.3.256/",
         "http://[::1/",
         "data:text/plain,x",
+        "http://a`b.com/",
+        "http://a{b}.com/",
+        "http://a.com'/",
     ] {
         let error = text.parse::<CanonicalUrl>().expect_err(text);
         assert_eq!(error.kind(), crate::ErrorKind::InvalidInput, "{text}");
