@@ -1,7 +1,7 @@
 //! The fetch itself: hop after hop, until there is an answer or a reason for none.
 //!
 //! ```text
-//!          gate says go          response              2xx, accepted          -> Answered
+//!          check: go              response              2xx, accepted          -> Answered
 //! start -> headers, cookies -> exchange -> capture ->  304 to a condition     -> NotModified
 //!   ^                                      kept        429, 503 Retry-After   -> RateLimited
 //!   |                                                  redirect, rules allow  -> next hop
@@ -21,7 +21,7 @@ use super::exchange::{Exchanger, HopRequest, HopResponse};
 use super::head::{is_secret, text_of};
 use super::options::{FetchOptions, is_own_header, standard_headers};
 use super::outcome::{
-    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopDecision, HopGate,
+    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopCheck, HopDecision,
 };
 use super::redirect::{is_loop, is_redirect, next_hop};
 use super::robots_reader::RobotsReader;
@@ -73,10 +73,10 @@ impl Fetcher {
         &self.options
     }
 
-    /// Fetches one request, its redirects included; `gate` is asked before every hop.
+    /// Fetches one request, its redirects included; `check` is asked before every hop.
     ///
     /// It always ends, within the total time of the options.
-    pub async fn fetch(&self, request: &FetchRequest, gate: &dyn HopGate) -> Fetched {
+    pub async fn fetch(&self, request: &FetchRequest, check: &dyn HopCheck) -> Fetched {
         let deadline = Deadline::now() + self.options.limits.total;
         let mut captures = Vec::new();
         let mut hop = request
@@ -84,7 +84,7 @@ impl Fetcher {
             .clone()
             .unwrap_or_else(|| Continuation::start(request));
         loop {
-            let step = self.make_hop(request, hop, gate, deadline, &mut captures);
+            let step = self.make_hop(request, hop, check, deadline, &mut captures);
             match step.await {
                 Step::Next(next) => hop = next,
                 Step::End(outcome) => return Fetched { outcome, captures },
@@ -110,15 +110,18 @@ impl Fetcher {
         &self,
         request: &FetchRequest,
         hop: Continuation,
-        gate: &dyn HopGate,
+        check: &dyn HopCheck,
         deadline: Deadline,
         captures: &mut Vec<Capture>,
     ) -> Step {
-        let decision = match tokio::time::timeout_at(deadline, gate.admit(&hop)).await {
+        let decision = match tokio::time::timeout_at(deadline, check.admit(&hop)).await {
             Ok(decision) => decision,
             Err(_) => {
-                return Failure::new(FailureClass::TimeoutTotal, "the gate took the whole time")
-                    .into();
+                return Failure::new(
+                    FailureClass::TimeoutTotal,
+                    "the check of a hop took the whole time",
+                )
+                .into();
             }
         };
         match decision {

@@ -1,7 +1,7 @@
 //! The polite fetcher: one request in, one outcome and the captures of its hops out.
 //!
 //! ```text
-//! FetchRequest -> Fetcher --(each hop: gate, cookies, transport, body, decode, charset)--> Fetched
+//! FetchRequest -> Fetcher --(each hop: check, cookies, transport, body, decode, charset)--> Fetched
 //!                                ^                                                            |
 //!                                +---------------- redirect ---------------------- captures + FetchOutcome
 //! ```
@@ -51,8 +51,8 @@ pub use fetcher::Fetcher;
 pub use head::{REMOVED, header_values};
 pub use options::{FetchLimits, FetchOptions, ProxySpec};
 pub use outcome::{
-    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopDecision, HopGate,
-    OpenGate, Validators,
+    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopCheck, HopDecision,
+    NoHopCheck, Validators,
 };
 pub use redirect::RedirectOptions;
 pub use retry_after::RetryAfterLimits;

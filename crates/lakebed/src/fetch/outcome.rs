@@ -104,11 +104,11 @@ pub enum FetchOutcome {
         /// In the future, within the configured bounds.
         until: Instant,
     },
-    /// The gate said "not now" to a hop: nothing went to it.
+    /// The check said "not now" to a hop: nothing went to it.
     Deferred {
         /// Where to go on, with [`FetchRequest::resume`].
         next: Continuation,
-        /// Not before this instant; absent where the gate named none.
+        /// Not before this instant; absent where the check named none.
         until: Option<Instant>,
     },
     /// No answer.
@@ -185,7 +185,7 @@ mod method_text {
     }
 }
 
-/// What a gate says to a hop.
+/// What a check says to a hop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HopDecision {
     /// Send it.
@@ -203,17 +203,17 @@ pub enum HopDecision {
 /// Asked before every hop, the first included: `robots.txt` and the limits of a host apply to where a
 /// redirect leads, too. Its time counts into the time of the fetch.
 #[async_trait::async_trait]
-pub trait HopGate: Send + Sync {
+pub trait HopCheck: Send + Sync {
     /// Whether this hop may be sent now.
     async fn admit(&self, hop: &Continuation) -> HopDecision;
 }
 
-/// A gate that is always open, for what is known to be allowed.
+/// Lets every hop go, for what is known to be allowed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OpenGate;
+pub struct NoHopCheck;
 
 #[async_trait::async_trait]
-impl HopGate for OpenGate {
+impl HopCheck for NoHopCheck {
     async fn admit(&self, _hop: &Continuation) -> HopDecision {
         HopDecision::Go
     }

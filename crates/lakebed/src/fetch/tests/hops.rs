@@ -1,4 +1,4 @@
-//! Redirects, the gate, and what the source may say about statuses.
+//! Redirects, the check of hops, and what the source may say about statuses.
 
 use std::sync::Mutex;
 
@@ -6,8 +6,8 @@ use http::Method;
 
 use super::server::{Act, Server, fetch, fetcher, get, options, page, redirect, response};
 use crate::fetch::{
-    Continuation, CookieJar, FailureClass, FetchOutcome, Fetched, HopDecision, HopGate, OpenGate,
-    Validators,
+    Continuation, CookieJar, FailureClass, FetchOutcome, Fetched, HopCheck, HopDecision,
+    NoHopCheck, Validators,
 };
 use crate::spec::Truncated;
 
@@ -76,7 +76,7 @@ async fn bodies_go_along_as_the_status_says() {
             "Content-Type".to_owned(),
             "application/x-www-form-urlencoded".to_owned(),
         )];
-        let fetched = fetcher(options()).fetch(&request, &OpenGate).await;
+        let fetched = fetcher(options()).fetch(&request, &NoHopCheck).await;
         assert_eq!(fetched.outcome, FetchOutcome::Answered);
         let last = server.received().pop().unwrap();
         assert!(
@@ -187,7 +187,7 @@ async fn locations_that_lead_nowhere_fail() {
 struct Turn(Mutex<Vec<String>>);
 
 #[async_trait::async_trait]
-impl HopGate for Turn {
+impl HopCheck for Turn {
     async fn admit(&self, hop: &Continuation) -> HopDecision {
         let mut asked = self.0.lock().unwrap();
         let path = hop.url.path_and_query().to_owned();
@@ -204,7 +204,7 @@ impl HopGate for Turn {
 }
 
 #[tokio::test]
-async fn the_gate_is_asked_before_every_hop() {
+async fn every_hop_is_asked_for_first() {
     let server = Server::pages(&[
         ("/a", &redirect(302, "/later")),
         ("/later", &redirect(302, "/end")),
@@ -214,9 +214,9 @@ async fn the_gate_is_asked_before_every_hop() {
     ])
     .await;
     let fetcher = fetcher(options());
-    let gate = Turn(Mutex::default());
+    let check = Turn(Mutex::default());
     let mut request = get(&server.url("/a"));
-    let first = fetcher.fetch(&request, &gate).await;
+    let first = fetcher.fetch(&request, &check).await;
     assert_eq!(first.captures.len(), 1);
     let FetchOutcome::Deferred { next, until } = first.outcome else {
         panic!("{:?}", first.outcome);
@@ -228,7 +228,7 @@ async fn the_gate_is_asked_before_every_hop() {
     assert_eq!(until, Some("2027-01-01T00:00:00Z".parse().unwrap()));
     let stored = serde_json::to_string(&next).unwrap();
     request.resume = Some(serde_json::from_str(&stored).unwrap());
-    let second = fetcher.fetch(&request, &gate).await;
+    let second = fetcher.fetch(&request, &check).await;
     assert_eq!(second.outcome, FetchOutcome::Answered);
     let hops: Vec<u32> = second.captures.iter().map(|c| c.record.hop).collect();
     assert_eq!(hops, [1, 2]);
@@ -237,11 +237,11 @@ async fn the_gate_is_asked_before_every_hop() {
         ["/a", "/later", "/end"],
         "no hop is made twice"
     );
-    let refused = fetcher.fetch(&get(&server.url("/b")), &gate).await;
+    let refused = fetcher.fetch(&get(&server.url("/b")), &check).await;
     assert_eq!(class(&refused), Some(FailureClass::Robots));
     assert!(!server.targets().contains(&"/never".to_owned()));
     assert_eq!(
-        *gate.0.lock().unwrap(),
+        *check.0.lock().unwrap(),
         ["/a", "/later", "/later", "/end", "/b", "/never"]
     );
 }
@@ -264,7 +264,9 @@ async fn an_unchanged_page_is_an_outcome_of_its_own() {
     })
     .await;
     let fetcher = fetcher(options());
-    let first = fetcher.fetch(&get(&server.url("/moved")), &OpenGate).await;
+    let first = fetcher
+        .fetch(&get(&server.url("/moved")), &NoHopCheck)
+        .await;
     let validators = Validators::of(&first.captures[1].record).unwrap();
     assert_eq!(validators.etag.as_deref(), Some("\"v1\""));
     assert_eq!(
@@ -274,7 +276,7 @@ async fn an_unchanged_page_is_an_outcome_of_its_own() {
     assert_eq!(Validators::of(&first.captures[0].record), None);
     let mut again = get(&server.url("/moved"));
     again.validators = Some(validators.clone());
-    let second = fetcher.fetch(&again, &OpenGate).await;
+    let second = fetcher.fetch(&again, &NoHopCheck).await;
     assert_eq!(second.outcome, FetchOutcome::NotModified);
     let sent: Vec<String> = server.received()[2..]
         .iter()
@@ -288,7 +290,7 @@ async fn an_unchanged_page_is_an_outcome_of_its_own() {
     let mut elsewhere = get(&server.url("/other"));
     elsewhere.validators = Some(validators);
     assert_eq!(
-        fetcher.fetch(&elsewhere, &OpenGate).await.outcome,
+        fetcher.fetch(&elsewhere, &NoHopCheck).await.outcome,
         FetchOutcome::Answered
     );
 }

@@ -7,7 +7,7 @@ use http::HeaderValue;
 
 use super::server::{Act, Server, fetch, fetcher, get, options, page, redirect, response};
 use crate::fetch::{
-    FailureClass, FetchOptions, FetchOutcome, Fetched, Fetcher, OpenGate, RobotsRules,
+    FailureClass, FetchOptions, FetchOutcome, Fetched, Fetcher, NoHopCheck, RobotsRules,
     RobotsVerdict,
 };
 use crate::spec::{CanonicalUrl, RobotsContent};
@@ -55,7 +55,7 @@ async fn this_machine_is_not_reached_by_any_spelling() {
         let Ok(url) = format!("http://{host}:{port}/").parse::<CanonicalUrl>() else {
             panic!("{host}");
         };
-        let fetched = fetcher.fetch(&get(url.as_str()), &OpenGate).await;
+        let fetched = fetcher.fetch(&get(url.as_str()), &NoHopCheck).await;
         assert_eq!(
             class(&fetched),
             Some(FailureClass::PrivateAddress),
@@ -139,7 +139,7 @@ async fn credentials_stay_with_their_origin() {
             ("X-Plain".to_owned(), "p".to_owned()),
             ("Accept".to_owned(), "text/html".to_owned()),
         ];
-        let fetched = fetcher.fetch(&request, &OpenGate).await;
+        let fetched = fetcher.fetch(&request, &NoHopCheck).await;
         assert_eq!(fetched.outcome, FetchOutcome::Answered);
         for capture in &fetched.captures {
             let head = String::from_utf8(capture.record.request_head.0.clone()).unwrap();

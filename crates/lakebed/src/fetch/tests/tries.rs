@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::server::{Act, Server, fetcher, get, options, response};
-use crate::fetch::{FailureClass, FetchOutcome, Fetcher, OpenGate};
+use crate::fetch::{FailureClass, FetchOutcome, Fetcher, NoHopCheck};
 use crate::time::Clock;
 
 async fn answering(status: u16, headers: &'static str) -> Server {
@@ -29,7 +29,7 @@ async fn each_status_has_its_class() {
     ] {
         let server = answering(status, "").await;
         let fetched = fetcher(options())
-            .fetch(&get(&server.url("/")), &OpenGate)
+            .fetch(&get(&server.url("/")), &NoHopCheck)
             .await;
         let FetchOutcome::Failed(failure) = &fetched.outcome else {
             panic!("{status}: {:?}", fetched.outcome);
@@ -50,11 +50,11 @@ async fn a_source_says_which_statuses_are_answers() {
     gone_is_data.retried_statuses.insert(403);
     let fetcher = fetcher(gone_is_data);
     let fetched = fetcher
-        .fetch(&get(&answering(404, "").await.url("/")), &OpenGate)
+        .fetch(&get(&answering(404, "").await.url("/")), &NoHopCheck)
         .await;
     assert_eq!(fetched.outcome, FetchOutcome::Answered);
     let fetched = fetcher
-        .fetch(&get(&answering(403, "").await.url("/")), &OpenGate)
+        .fetch(&get(&answering(403, "").await.url("/")), &NoHopCheck)
         .await;
     assert!(matches!(fetched.outcome, FetchOutcome::Failed(f) if f.is_retryable));
 }
@@ -84,7 +84,7 @@ async fn a_host_may_ask_for_patience() {
         (500, "Retry-After: 30\r\n", None),
     ] {
         let server = answering(status, headers).await;
-        let fetched = fetcher.fetch(&get(&server.url("/")), &OpenGate).await;
+        let fetched = fetcher.fetch(&get(&server.url("/")), &NoHopCheck).await;
         let expected = until.map(|until| FetchOutcome::RateLimited {
             class: FailureClass::Http(status),
             until: until.parse().unwrap(),
@@ -118,7 +118,7 @@ async fn requests_that_cannot_be_sent_are_values_too() {
         requests.push(request);
     }
     for request in requests {
-        let fetched = fetcher.fetch(&request, &OpenGate).await;
+        let fetched = fetcher.fetch(&request, &NoHopCheck).await;
         assert!(
             matches!(&fetched.outcome, FetchOutcome::Failed(f) if f.class == FailureClass::BadRequest && !f.is_retryable),
             "{:?}",
