@@ -114,25 +114,8 @@ impl Fetcher {
         deadline: Deadline,
         captures: &mut Vec<Capture>,
     ) -> Step {
-        let decision = match tokio::time::timeout_at(deadline, check.admit(&hop)).await {
-            Ok(decision) => decision,
-            Err(_) => {
-                return Failure::new(
-                    FailureClass::TimeoutTotal,
-                    "the check of a hop took the whole time",
-                )
-                .into();
-            }
-        };
-        match decision {
-            HopDecision::Go => {}
-            HopDecision::NotNow { until } => {
-                return Step::End(FetchOutcome::Deferred { next: hop, until });
-            }
-            HopDecision::Refuse(class) => {
-                let text = format!("`{}` may not be fetched: {class}", hop.url);
-                return Failure::new(class, text).into();
-            }
+        if let Some(end) = stopped(&hop, check, deadline).await {
+            return Step::End(end);
         }
         let headers = match self.headers(request, &hop) {
             Ok(headers) => headers,
@@ -319,4 +302,27 @@ struct Sent {
     state: String,
     is_conditional: bool,
     has_range: bool,
+}
+
+/// Asks whether a hop may go; how the fetch ends if it may not.
+async fn stopped(
+    hop: &Continuation,
+    check: &dyn HopCheck,
+    deadline: Deadline,
+) -> Option<FetchOutcome> {
+    let failed = |class, text: String| Some(FetchOutcome::Failed(Failure::new(class, text)));
+    match tokio::time::timeout_at(deadline, check.admit(hop)).await {
+        Ok(HopDecision::Go) => None,
+        Ok(HopDecision::NotNow { until }) => Some(FetchOutcome::Deferred {
+            next: hop.clone(),
+            until,
+        }),
+        Ok(HopDecision::Refuse(class)) => {
+            failed(class, format!("`{}` may not be fetched: {class}", hop.url))
+        }
+        Err(_) => {
+            let text = "the check of a hop took the whole time".to_owned();
+            failed(FailureClass::TimeoutTotal, text)
+        }
+    }
 }

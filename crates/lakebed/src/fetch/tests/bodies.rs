@@ -174,6 +174,18 @@ async fn sizes_are_capped_on_the_wire_and_unpacked() {
         FetchOutcome::Answered,
         "just the limit is no failure"
     );
+    let eleven =
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n";
+    let server = Server::pages(&[("/", eleven)]).await;
+    for (max, expected) in [(11, None), (10, Some(FailureClass::BodyTooLarge))] {
+        let mut tiny = options();
+        tiny.limits.max_wire_bytes = max;
+        assert_eq!(
+            class(&fetch(tiny, &server.url("/")).await),
+            expected,
+            "{max}"
+        );
+    }
 }
 
 #[tokio::test]
