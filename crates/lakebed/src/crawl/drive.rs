@@ -12,7 +12,7 @@ use crate::crawl::links::LinkRules;
 use crate::crawl::seeds::SeedPlan;
 use crate::crawl::task::TaskContext;
 use crate::crawl::worker::{CrawlWatch, CrawlWorker, WorkerEnd, WorkerOptions, WorkerStats};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{AddressPolicy, CookieJar, FetchLimits, FetchOptions, Fetcher, ProxySpec};
 use crate::name::StageName;
 use crate::pack::{SharedPart, SharedPartOptions};
@@ -25,6 +25,8 @@ use crate::time::Clock;
 
 /// Seeds that enter in one transaction.
 const SEED_BATCH: usize = 500;
+/// How often a process that waits for another's seeding looks.
+const SEED_PAUSE: Duration = Duration::from_millis(200);
 /// Fetches of one process at once where the configuration says nothing.
 const DEFAULT_HANDS: u32 = 8;
 
@@ -154,7 +156,8 @@ impl CrawlPlan {
     }
 }
 
-/// Makes the run and seeds it, unless it is open already: a seeding that died begins again.
+/// Makes the run and seeds it, unless it is open already: a seeding that died begins again. Where another
+/// process seeds, its end is waited for.
 ///
 /// `read_plan` is asked only where seeds are needed. What it fails with ends the call, and the run stays
 /// `seeding`: it can be neither claimed from nor closed.
@@ -163,22 +166,52 @@ pub async fn seed_run(
     plan: &CrawlPlan,
     read_plan: impl AsyncFnOnce() -> Result<SeedPlan>,
 ) -> Result<RunRecord> {
-    let run = queue.create_run(&plan.run, &plan.run_options()).await?;
-    if run.state != RunState::Seeding {
-        return Ok(run);
+    let run = loop {
+        let run = queue.create_run(&plan.run, &plan.run_options()).await?;
+        if run.state != RunState::Seeding {
+            return Ok(run);
+        }
+        match queue.begin_seeding(run.id).await {
+            Ok(true) => break run,
+            Ok(false) => tokio::time::sleep(SEED_PAUSE).await,
+            // It was opened in between.
+            Err(e) if e.kind() == ErrorKind::PreconditionFailed => {}
+            Err(e) => return Err(e),
+        }
+    };
+    match read_while_renewing(queue, run.id, read_plan).await {
+        Ok(seeds) => add_all(queue, run.id, &seeds).await,
+        Err(e) => {
+            queue.leave_seeding(run.id).await?;
+            Err(e)
+        }
     }
-    let seeds = read_plan().await?;
-    queue.begin_seeding(run.id).await?;
-    for (i, part) in seeds.seeds.chunks(SEED_BATCH).enumerate() {
-        let out_of_scope = if i == 0 { seeds.out_of_scope } else { 0 };
-        let _stats = queue.add_seeds(run.id, part, out_of_scope).await?;
+}
+
+/// Reads the plan; a long one keeps its place.
+async fn read_while_renewing(
+    queue: &Queue,
+    run_id: i64,
+    read_plan: impl AsyncFnOnce() -> Result<SeedPlan>,
+) -> Result<SeedPlan> {
+    let heartbeat = Duration::from_micros(queue.options().heartbeat_us.unsigned_abs());
+    let read = read_plan();
+    tokio::pin!(read);
+    loop {
+        tokio::select! {
+            seeds = &mut read => return seeds,
+            () = tokio::time::sleep(heartbeat) => queue.renew_seeding(run_id).await?,
+        }
     }
-    if seeds.seeds.is_empty() {
-        let _stats = queue.add_seeds(run.id, &[], seeds.out_of_scope).await?;
+}
+
+async fn add_all(queue: &Queue, run_id: i64, seeds: &SeedPlan) -> Result<RunRecord> {
+    let _refused = queue.add_seeds(run_id, &[], seeds.out_of_scope).await?;
+    for part in seeds.seeds.chunks(SEED_BATCH) {
+        let _stats = queue.add_seeds(run_id, part, 0).await?;
     }
-    queue
-        .open_run(run.id, seeds.announced(), seeds.hash.as_str())
-        .await
+    let hash = seeds.hash.as_str();
+    queue.open_run(run_id, seeds.announced(), hash).await
 }
 
 /// Crawls an open run with the hands of this process until it is drained, stopped, or told to go.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::fetch::{
-    Continuation, FailureClass, Fetcher, HopDecision, HopGate, RobotsRules, RobotsVerdict,
+    Continuation, FailureClass, Fetcher, HopCheck, HopDecision, RobotsRules, RobotsVerdict,
 };
 use crate::queue::{HostLimit, HostLimits, Queue};
 use crate::spec::{CanonicalUrl, RobotsState};
@@ -136,7 +136,7 @@ pub(super) struct CrawlGate<'a> {
 }
 
 #[async_trait]
-impl HopGate for CrawlGate<'_> {
+impl HopCheck for CrawlGate<'_> {
     async fn admit(&self, hop: &Continuation) -> HopDecision {
         let (verdict, took_time) = match self.hosts.robots(&hop.url).await {
             Ok((known, took_time)) => (known.rules.verdict(&hop.url), took_time),

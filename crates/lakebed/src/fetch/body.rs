@@ -29,6 +29,17 @@ pub(super) struct BodyLimit {
     pub(super) wants_beginning: bool,
 }
 
+impl BodyLimit {
+    /// The first `max` bytes of a body that may be longer.
+    pub(super) fn beginning(max: u64) -> Self {
+        Self {
+            max_wire: max,
+            max_body: max,
+            wants_beginning: true,
+        }
+    }
+}
+
 /// Reads up to the limit until `deadline`.
 ///
 /// A body whose declared length is over the limit is not read at all, unless its beginning is of use. One that ends where the connection

@@ -104,7 +104,8 @@ fn charset_parameter(content_type: &str) -> Option<&'static Encoding> {
 }
 
 fn guess(body: &[u8], host: &str) -> &'static Encoding {
-    if std::str::from_utf8(body).is_ok() {
+    // ISO-2022-JP is ASCII with escapes, so it is valid UTF-8, too.
+    if std::str::from_utf8(body).is_ok() && memchr::memchr(0x1b, body).is_none() {
         return UTF_8;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);

@@ -93,10 +93,14 @@ impl CookieJar {
                 }
                 raw.unset_domain();
             }
-            let is_full = store.iter_any().count() >= MAX_COOKIES;
-            if !is_full {
+            let Ok(cookie) = Cookie::try_from_raw_cookie(&raw, url) else {
+                continue;
+            };
+            let (domain, path) = (String::from(&cookie.domain), String::from(&cookie.path));
+            // Another value for a known cookie, or its end, needs no room.
+            if store.contains_any(&domain, &path, cookie.name()) || has_room(&mut store) {
                 // What the store does not accept (another site's domain, an expired cookie) is not kept.
-                drop(store.insert_raw(&raw, url));
+                drop(store.insert(cookie.into_owned(), url));
             }
         }
     }
@@ -104,6 +108,19 @@ impl CookieJar {
     fn lock(&self) -> MutexGuard<'_, CookieStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether one more cookie may come in; those that are expired make room.
+fn has_room(store: &mut CookieStore) -> bool {
+    if store.iter_any().count() < MAX_COOKIES {
+        return true;
+    }
+    let alive: Vec<_> = store.iter_unexpired().cloned().map(Ok::<_, ()>).collect();
+    let has_room = alive.len() < MAX_COOKIES;
+    if has_room && let Ok(smaller) = CookieStore::from_cookies(alive, false) {
+        *store = smaller;
+    }
+    has_room
 }
 
 /// Whether nobody owns a domain as a whole. Names that the list does not know count by their last label.
@@ -212,6 +229,16 @@ mod tests {
             .collect();
         jar.take(many.iter().map(|c| c.as_bytes()), &url("http://a.com/"));
         assert_eq!(jar.count(), MAX_COOKIES);
+        let gone: Vec<String> = (0..20)
+            .map(|n| format!("c{n}=; Path=/; Max-Age=0"))
+            .collect();
+        jar.take(gone.iter().map(|c| c.as_bytes()), &url("http://a.com/"));
+        jar.take([&b"new=1; Path=/"[..]].into_iter(), &url("http://a.com/"));
+        assert!(
+            jar.header(&url("http://a.com/"))
+                .unwrap()
+                .ends_with("; new=1")
+        );
         let long = format!("x={}", "y".repeat(MAX_COOKIE_BYTES));
         assert_eq!(jar_with(&[&long], "http://a.com/").count(), 0);
     }

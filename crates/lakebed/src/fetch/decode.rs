@@ -243,14 +243,14 @@ mod tests {
 
     #[test]
     fn a_bomb_costs_the_limit() {
-        let zeros = vec![0_u8; 50 << 20];
+        let zeros = vec![0_u8; 4 << 20];
         for name in ALL {
             let bomb = encode(name, &zeros);
-            assert!(bomb.len() < 1 << 20, "{name}");
-            let decoded = decode(bomb.into(), &names(name), 1 << 20);
+            assert!(bomb.len() < 1 << 16, "{name}");
+            let decoded = decode(bomb.into(), &names(name), 1 << 17);
             assert_eq!(
                 (decoded.body.len(), decoded.end),
-                (1 << 20, DecodeEnd::TooLarge),
+                (1 << 17, DecodeEnd::TooLarge),
                 "{name}"
             );
         }
@@ -280,10 +280,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn a_cut_body_is_never_whole(bytes in proptest::collection::vec(any::<u8>(), 1..2000), name in 0..ALL.len(), at in 0.0..1.0) {
+        fn a_cut_body_is_never_whole(bytes in proptest::collection::vec(any::<u8>(), 1..2000), name in 0..ALL.len(), at in any::<proptest::sample::Index>()) {
             let whole = encode(ALL[name], &bytes);
-            let cut = (1 + ((whole.len() - 1) as f64 * at) as usize).min(whole.len() - 1);
-            prop_assume!(cut > 0);
+            let cut = 1 + at.index(whole.len() - 1);
             let decoded = decode(whole[..cut].to_vec().into(), &names(ALL[name]), 1 << 20);
             prop_assert!(matches!(decoded.end, DecodeEnd::Broken(_)), "{} of {}", cut, whole.len());
         }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -15,8 +16,9 @@ use super::decode::{DecodeEnd, Decoded, decode};
 use super::dial::{Peer, proxy_authorization};
 use super::head::{mask_secrets, request_head, response_head};
 use super::options::{FetchOptions, ProxyKind};
+use super::redirect::is_redirect;
 use super::tap::Tap;
-use super::transport::Transport;
+use super::transport::{Sent, Transport};
 use crate::error::Result;
 use crate::spec::{CanonicalUrl, Truncated};
 use crate::time::{Clock, Instant};
@@ -32,13 +34,15 @@ pub(super) struct HopRequest<'a> {
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
     pub(super) limit: BodyLimit,
+    /// What is taken of the body of a redirect that will be followed.
+    pub(super) redirect_limit: BodyLimit,
     pub(super) deadline: Deadline,
 }
 
 /// What came back, or that nothing did.
 #[derive(Debug)]
 pub(super) struct HopEnd {
-    /// The head that went out, or would have, without secrets.
+    /// The head that went out, without secrets; empty where nothing went out.
     pub(super) request_head: Vec<u8>,
     /// When the head of the response came, or the failure.
     pub(super) at: Instant,
@@ -81,36 +85,37 @@ impl Exchanger {
     /// Makes one hop. It does not follow redirects and does not touch cookies.
     pub(super) async fn make(&self, hop: HopRequest<'_>) -> HopEnd {
         let secret = &self.options.secret_headers;
-        let target = hop.url.path_and_query().to_owned();
-        let mut headers = hop.headers.clone();
-        let host = hop.url.host_key();
-        if let Ok(value) = host.parse() {
-            headers.insert(http::header::HOST, value);
-        }
-        let planned = mask_secrets(&request_head(hop.method, &target, &headers), secret);
-        let failed = |class, message, head: Option<Vec<u8>>| HopEnd {
-            request_head: head.map_or(planned.clone(), |head| mask_secrets(&head, secret)),
+        let over_http2 = || {
+            let mut headers = hop.headers.clone();
+            if let Ok(value) = hop.url.host_key().parse() {
+                headers.insert(header::HOST, value);
+            }
+            request_head(hop.method, hop.url.path_and_query(), &headers)
+        };
+        let failed = |class, message, sent: Sent| HopEnd {
+            request_head: match sent {
+                Sent::Nothing => Vec::new(),
+                Sent::Head(head) => mask_secrets(&head, secret),
+                Sent::Http2 => mask_secrets(&over_http2(), secret),
+            },
             at: self.clock.now(),
             answer: Err((class, message)),
         };
         let request = match self.request(&hop) {
             Ok(request) => request,
-            Err(message) => return failed(FailureClass::BadRequest, message, None),
+            Err(message) => return failed(FailureClass::BadRequest, message, Sent::Nothing),
         };
         let response = match self.transport.send(request, hop.deadline).await {
             Ok(response) => response,
-            Err(e) => return failed(e.class, e.message, e.request_head),
+            Err(e) => return failed(e.class, e.message, e.sent),
         };
         let at = self.clock.now();
         let tap = response.extensions().get::<Tap>().cloned();
-        let request_head = match tap.as_ref().map(Tap::request_head) {
-            Some(head) if !head.is_empty() => mask_secrets(&head, secret),
-            _ => planned,
-        };
+        let head = tap.as_ref().map_or_else(over_http2, Tap::request_head);
         HopEnd {
-            request_head,
+            request_head: mask_secrets(&head, secret),
             at,
-            answer: Ok(receive(response, tap.as_ref(), hop.limit, hop.deadline).await),
+            answer: Ok(receive(response, tap.as_ref(), &hop).await),
         }
     }
 
@@ -126,7 +131,7 @@ impl Exchanger {
         if let Some(value) = forwarding.and_then(proxy_authorization) {
             request
                 .headers_mut()
-                .insert(http::header::PROXY_AUTHORIZATION, value);
+                .insert(header::PROXY_AUTHORIZATION, value);
         }
         Ok(request)
     }
@@ -135,16 +140,22 @@ impl Exchanger {
 async fn receive(
     response: http::Response<Incoming>,
     tap: Option<&Tap>,
-    limit: BodyLimit,
-    deadline: Deadline,
+    hop: &HopRequest<'_>,
 ) -> HopResponse {
     let (parts, incoming) = response.into_parts();
+    let is_followed =
+        is_redirect(parts.status.as_u16()) && parts.headers.contains_key(header::LOCATION);
+    let limit = if is_followed {
+        hop.redirect_limit
+    } else {
+        hop.limit
+    };
     let head = tap
         .and_then(Tap::response_head)
         .unwrap_or_else(|| response_head(parts.status, &parts.headers));
-    let wire = read_body(incoming, limit, deadline).await;
+    let wire = read_body(incoming, limit, hop.deadline).await;
     let wire_len = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-    let encodings: Vec<String> = (parts.headers.get_all(http::header::CONTENT_ENCODING).iter())
+    let encodings: Vec<String> = (parts.headers.get_all(header::CONTENT_ENCODING).iter())
         .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
         .collect();
     let decoded = unpack(wire.bytes, encodings, limit.max_body).await;

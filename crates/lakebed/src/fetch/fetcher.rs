@@ -1,7 +1,7 @@
 //! The fetch itself: hop after hop, until there is an answer or a reason for none.
 //!
 //! ```text
-//!          gate says go          response              2xx, accepted          -> Answered
+//!          check: go              response              2xx, accepted          -> Answered
 //! start -> headers, cookies -> exchange -> capture ->  304 to a condition     -> NotModified
 //!   ^                                      kept        429, 503 Retry-After   -> RateLimited
 //!   |                                                  redirect, rules allow  -> next hop
@@ -10,27 +10,27 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use sha2::{Digest, Sha256};
 use tokio::time::Instant as Deadline;
 
 use super::body::BodyLimit;
-use super::charset::{charset_of, essence};
+use super::capture::capture;
 use super::class::FailureClass;
-use super::exchange::{Exchanger, HopEnd, HopRequest, HopResponse};
-use super::head::{is_secret, text_of, version_text};
+use super::exchange::{Exchanger, HopRequest, HopResponse};
+use super::head::{is_secret, text_of};
 use super::options::{FetchOptions, is_own_header, standard_headers};
 use super::outcome::{
-    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopDecision, HopGate,
+    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopCheck, HopDecision,
 };
 use super::redirect::{is_loop, is_redirect, next_hop};
 use super::robots_reader::RobotsReader;
 use crate::error::Result;
-use crate::name::BodyHash;
-use crate::spec::{CanonicalUrl, CaptureRecord, RawText, RobotsState, Truncated, capture_id};
+use crate::spec::{CanonicalUrl, RobotsState};
 use crate::time::Clock;
+
+/// What is kept of the body of a redirect that is followed.
+const MAX_REDIRECT_BODY_BYTES: u64 = 64 * 1024;
 
 /// Fetches for one source. Clones share connections and cookies.
 #[derive(Debug, Clone)]
@@ -73,10 +73,10 @@ impl Fetcher {
         &self.options
     }
 
-    /// Fetches one request, its redirects included; `gate` is asked before every hop.
+    /// Fetches one request, its redirects included; `check` is asked before every hop.
     ///
     /// It always ends, within the total time of the options.
-    pub async fn fetch(&self, request: &FetchRequest, gate: &dyn HopGate) -> Fetched {
+    pub async fn fetch(&self, request: &FetchRequest, check: &dyn HopCheck) -> Fetched {
         let deadline = Deadline::now() + self.options.limits.total;
         let mut captures = Vec::new();
         let mut hop = request
@@ -84,7 +84,7 @@ impl Fetcher {
             .clone()
             .unwrap_or_else(|| Continuation::start(request));
         loop {
-            let step = self.make_hop(request, hop, gate, deadline, &mut captures);
+            let step = self.make_hop(request, hop, check, deadline, &mut captures);
             match step.await {
                 Step::Next(next) => hop = next,
                 Step::End(outcome) => return Fetched { outcome, captures },
@@ -110,26 +110,12 @@ impl Fetcher {
         &self,
         request: &FetchRequest,
         hop: Continuation,
-        gate: &dyn HopGate,
+        check: &dyn HopCheck,
         deadline: Deadline,
         captures: &mut Vec<Capture>,
     ) -> Step {
-        let decision = match tokio::time::timeout_at(deadline, gate.admit(&hop)).await {
-            Ok(decision) => decision,
-            Err(_) => {
-                return Failure::new(FailureClass::TimeoutTotal, "the gate took the whole time")
-                    .into();
-            }
-        };
-        match decision {
-            HopDecision::Go => {}
-            HopDecision::NotNow { until } => {
-                return Step::End(FetchOutcome::Deferred { next: hop, until });
-            }
-            HopDecision::Refuse(class) => {
-                let text = format!("`{}` may not be fetched: {class}", hop.url);
-                return Failure::new(class, text).into();
-            }
+        if let Some(end) = stopped(&hop, check, deadline).await {
+            return Step::End(end);
         }
         let headers = match self.headers(request, &hop) {
             Ok(headers) => headers,
@@ -152,10 +138,11 @@ impl Fetcher {
                 headers,
                 body: body.clone(),
                 limit: self.body_limit(),
+                redirect_limit: self.redirect_limit(),
                 deadline,
             })
             .await;
-        captures.push(capture(request, &hop, &end, body));
+        captures.push(capture(request, &hop, &end, body).await);
         let response = match end.answer {
             Ok(response) => response,
             Err((class, message)) => return Failure::new(class, message).into(),
@@ -181,6 +168,19 @@ impl Fetcher {
             max_body: self.options.limits.max_body_bytes,
             wants_beginning: false,
         }
+    }
+
+    /// Bodies of redirects are kept for evidence, and there may be many: their beginning will do.
+    fn redirect_limit(&self) -> BodyLimit {
+        let is_answer = self
+            .options
+            .accepted_statuses
+            .iter()
+            .any(|s| is_redirect(*s));
+        if is_answer {
+            return self.body_limit();
+        }
+        BodyLimit::beginning(MAX_REDIRECT_BODY_BYTES.min(self.options.limits.max_wire_bytes))
     }
 
     /// What a response means for the fetch.
@@ -304,69 +304,25 @@ struct Sent {
     has_range: bool,
 }
 
-/// The capture of a hop.
-fn capture(
-    request: &FetchRequest,
+/// Asks whether a hop may go; how the fetch ends if it may not.
+async fn stopped(
     hop: &Continuation,
-    end: &HopEnd,
-    sent: Option<Bytes>,
-) -> Capture {
-    let mut record = CaptureRecord {
-        capture_id: capture_id(&request.run, &request.key, request.attempt, hop.hop),
-        request_key: request.key.clone(),
-        attempt: request.attempt,
-        hop: hop.hop,
-        kind: request.kind.clone(),
-        method: hop.method.to_string(),
-        url: hop.url.to_string(),
-        fetched_at: end.at,
-        status: None,
-        http_version: None,
-        remote_ip: None,
-        request_head: RawText(end.request_head.clone()),
-        request_body: sent.map(|body| RawText(body.to_vec())),
-        response_head: RawText::default(),
-        content_type: None,
-        charset: None,
-        removed_encodings: Vec::new(),
-        wire_len: 0,
-        body_len: 0,
-        body_sha256: None,
-        truncated: Truncated::None,
-        error: None,
-    };
-    let response = match &end.answer {
-        Ok(response) => response,
-        Err((class, message)) => {
-            record.error = Some(format!("{class}: {message}"));
-            return Capture {
-                record,
-                body: Bytes::new(),
-            };
+    check: &dyn HopCheck,
+    deadline: Deadline,
+) -> Option<FetchOutcome> {
+    let failed = |class, text: String| Some(FetchOutcome::Failed(Failure::new(class, text)));
+    match tokio::time::timeout_at(deadline, check.admit(hop)).await {
+        Ok(HopDecision::Go) => None,
+        Ok(HopDecision::NotNow { until }) => Some(FetchOutcome::Deferred {
+            next: hop.clone(),
+            until,
+        }),
+        Ok(HopDecision::Refuse(class)) => {
+            failed(class, format!("`{}` may not be fetched: {class}", hop.url))
         }
-    };
-    let content_type = text_of(&response.headers, &header::CONTENT_TYPE);
-    record.status = Some(response.status.as_u16());
-    record.http_version = Some(version_text(response.version).to_owned());
-    record.remote_ip = response.peer.map(|peer| peer.to_string());
-    record.response_head = RawText(response.head.clone());
-    let is_undecoded =
-        matches!(response.trouble, Some((FailureClass::Decode, _))) && response.removed.is_empty();
-    if !is_undecoded {
-        record.charset = charset_of(&response.body, content_type.as_deref(), hop.url.host());
+        Err(_) => {
+            let text = "the check of a hop took the whole time".to_owned();
+            failed(FailureClass::TimeoutTotal, text)
+        }
     }
-    record.content_type = content_type.map(|t| essence(&t)).filter(|t| !t.is_empty());
-    record.removed_encodings.clone_from(&response.removed);
-    record.wire_len = response.wire_len;
-    record.body_len = u64::try_from(response.body.len()).unwrap_or(u64::MAX);
-    record.body_sha256 = sha256(&response.body);
-    record.truncated = response.truncated;
-    Capture {
-        record,
-        body: response.body.clone(),
-    }
-}
-
-fn sha256(body: &[u8]) -> Option<BodyHash> {
-    format!("{:x}", Sha256::digest(body)).parse().ok()
 }

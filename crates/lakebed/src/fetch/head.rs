@@ -42,10 +42,9 @@ pub(super) fn mask_secrets(head: &[u8], more: &[HeaderName]) -> Vec<u8> {
     out
 }
 
-/// The head of a request in the form of HTTP/1, for where no bytes of it exist: HTTP/2, and requests that
-/// never went out.
+/// The head of an HTTP/2 request, one line a header: it has no bytes of its own on the wire.
 pub(super) fn request_head(method: &Method, target: &str, headers: &HeaderMap) -> Vec<u8> {
-    let mut out = format!("{method} {target}\r\n").into_bytes();
+    let mut out = format!("{method} {target} HTTP/2\r\n").into_bytes();
     write_headers(headers, &mut out);
     out
 }

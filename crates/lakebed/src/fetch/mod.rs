@@ -1,7 +1,7 @@
 //! The polite fetcher: one request in, one outcome and the captures of its hops out.
 //!
 //! ```text
-//! FetchRequest -> Fetcher --(each hop: gate, cookies, transport, body, decode, charset)--> Fetched
+//! FetchRequest -> Fetcher --(each hop: check, cookies, transport, body, decode, charset)--> Fetched
 //!                                ^                                                            |
 //!                                +---------------- redirect ---------------------- captures + FetchOutcome
 //! ```
@@ -13,7 +13,7 @@
 //! | `exchange`, `transport`, `dial`, `tap` | connections, TLS, proxies, the bytes of heads |
 //! | `address` | which addresses may be reached |
 //! | `redirect`, `cookies`, `retry_after` | rules of HTTP, pure |
-//! | `body`, `decode`, `charset` | from bytes of the wire to a body and its encoding |
+//! | `body`, `decode`, `charset`, `capture` | from bytes of the wire to a body and what is recorded of it |
 //! | `robots`, `robots_reader` | `robots.txt` (RFC 9309), and how it is read from an origin |
 //! | `breaker` | when a run has to stop |
 //!
@@ -22,6 +22,7 @@
 mod address;
 mod body;
 mod breaker;
+mod capture;
 mod charset;
 mod class;
 mod cookies;
@@ -37,6 +38,8 @@ mod retry_after;
 mod robots;
 mod robots_reader;
 mod tap;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 pub use address::{AddressPolicy, Network};
@@ -48,8 +51,8 @@ pub use fetcher::Fetcher;
 pub use head::{REMOVED, header_values};
 pub use options::{FetchLimits, FetchOptions, ProxySpec};
 pub use outcome::{
-    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopDecision, HopGate,
-    OpenGate, Validators,
+    Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopCheck, HopDecision,
+    NoHopCheck, Validators,
 };
 pub use redirect::RedirectOptions;
 pub use retry_after::RetryAfterLimits;

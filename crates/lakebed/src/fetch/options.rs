@@ -190,7 +190,7 @@ fn is_token_char(c: char) -> bool {
 }
 
 /// Sizes and times of one fetch. A fetch holds at most `max_wire_bytes` and twice `max_body_bytes` in memory
-/// (one encoding over another), beside the captures of its redirects.
+/// (one encoding over another), beside 64 KiB for each redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
     /// Name, TCP, proxy and TLS of one connection.

@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use http::Method;
+use serde::{Deserialize, Serialize};
 
 use super::class::FailureClass;
 use super::head::header_values;
@@ -103,11 +104,11 @@ pub enum FetchOutcome {
         /// In the future, within the configured bounds.
         until: Instant,
     },
-    /// The gate said "not now" to a hop: nothing went to it.
+    /// The check said "not now" to a hop: nothing went to it.
     Deferred {
         /// Where to go on, with [`FetchRequest::resume`].
         next: Continuation,
-        /// Not before this instant; absent where the gate named none.
+        /// Not before this instant; absent where the check named none.
         until: Option<Instant>,
     },
     /// No answer.
@@ -137,12 +138,13 @@ impl Failure {
     }
 }
 
-/// Where a fetch stands between two hops.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a fetch stands between two hops. Plain data, so that another process may go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Continuation {
     /// The hop to make next: 0 for the request itself.
     pub hop: u32,
     /// Its method, after the rules of redirects.
+    #[serde(with = "method_text")]
     pub method: Method,
     /// Its URL.
     pub url: CanonicalUrl,
@@ -150,7 +152,7 @@ pub struct Continuation {
     pub with_body: bool,
     /// Whether a hop left the origin of the request: its credentials are not sent any more.
     pub left_origin: bool,
-    /// What was asked before, to tell a loop.
+    /// Hashes of what was asked before, to tell a loop.
     pub(super) seen: Vec<String>,
 }
 
@@ -169,7 +171,21 @@ impl Continuation {
     }
 }
 
-/// What a gate says to a hop.
+mod method_text {
+    use http::Method;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(method: &Method, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(method.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a check says to a hop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HopDecision {
     /// Send it.
@@ -187,17 +203,17 @@ pub enum HopDecision {
 /// Asked before every hop, the first included: `robots.txt` and the limits of a host apply to where a
 /// redirect leads, too. Its time counts into the time of the fetch.
 #[async_trait::async_trait]
-pub trait HopGate: Send + Sync {
+pub trait HopCheck: Send + Sync {
     /// Whether this hop may be sent now.
     async fn admit(&self, hop: &Continuation) -> HopDecision;
 }
 
-/// A gate that is always open, for what is known to be allowed.
+/// Lets every hop go, for what is known to be allowed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OpenGate;
+pub struct NoHopCheck;
 
 #[async_trait::async_trait]
-impl HopGate for OpenGate {
+impl HopCheck for NoHopCheck {
     async fn admit(&self, _hop: &Continuation) -> HopDecision {
         HopDecision::Go
     }

@@ -158,6 +158,7 @@ mod tests {
         for other in ["https://b.com/", "https://a.com:8443/", "//www.a.com/"] {
             let away = next(&same, 302, other).unwrap();
             assert!(away.left_origin, "{other}");
+            assert!(next(&away, 302, "/more").unwrap().left_origin, "{other}");
             assert!(next(&away, 302, "https://a.com/").unwrap().left_origin);
         }
         assert!(

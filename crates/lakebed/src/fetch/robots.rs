@@ -48,8 +48,14 @@ struct Rule {
 /// Lines between two lists of agents.
 #[derive(Debug, Default)]
 struct Group {
-    agents: Vec<String>,
+    agents: Vec<Agent>,
     rules: Vec<Rule>,
+}
+
+/// An agent of a group. `Crawl-delay` is for those that stand above it.
+#[derive(Debug)]
+struct Agent {
+    token: String,
     crawl_delay: Option<f64>,
 }
 
@@ -58,19 +64,23 @@ impl RobotsRules {
     #[must_use]
     pub fn parse(text: &str, token: &str) -> Self {
         let groups = groups(text);
-        let of = |wanted: &str| -> Vec<&Group> {
-            let names = |g: &&Group| g.agents.iter().any(|a| a.eq_ignore_ascii_case(wanted));
-            groups.iter().filter(names).collect()
+        let of = |wanted: &str| -> Vec<(&Group, &Agent)> {
+            let pairs = groups
+                .iter()
+                .flat_map(|g| g.agents.iter().map(move |a| (g, a)));
+            pairs
+                .filter(|(_, a)| a.token.eq_ignore_ascii_case(wanted))
+                .collect()
         };
         let own = of(token);
         let chosen = if own.is_empty() { of("*") } else { own };
         Self {
             rules: chosen
                 .iter()
-                .flat_map(|g| g.rules.iter().cloned())
+                .flat_map(|(group, _)| group.rules.iter().cloned())
                 .collect(),
-            crawl_delay: (chosen.iter().filter_map(|g| g.crawl_delay))
-                .fold(None, |most, d| Some(most.map_or(d, |m: f64| m.max(d)))),
+            crawl_delay: (chosen.iter().filter_map(|(_, agent)| agent.crawl_delay))
+                .reduce(f64::max),
             is_unreachable: false,
         }
     }
@@ -131,7 +141,10 @@ fn groups(text: &str) -> Vec<Group> {
             }
             lists_agents = true;
             if let Some(group) = groups.last_mut() {
-                group.agents.push(agent(value));
+                group.agents.push(Agent {
+                    token: agent_token(value),
+                    crawl_delay: None,
+                });
             }
             continue;
         }
@@ -152,7 +165,9 @@ fn groups(text: &str) -> Vec<Group> {
                 .parse::<f64>()
                 .ok()
                 .filter(|s| s.is_finite() && *s >= 0.0);
-            group.crawl_delay = seconds.or(group.crawl_delay);
+            for agent in &mut group.agents {
+                agent.crawl_delay = seconds.or(agent.crawl_delay);
+            }
         }
     }
     groups
@@ -166,7 +181,7 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The product token of an agent line: `*`, or its leading letters, `-` and `_`.
-fn agent(value: &str) -> String {
+fn agent_token(value: &str) -> String {
     if value == "*" || value.starts_with("* ") {
         return "*".to_owned();
     }

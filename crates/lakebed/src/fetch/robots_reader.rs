@@ -133,11 +133,8 @@ impl<'a> RobotsReader<'a> {
             url,
             headers,
             body: None,
-            limit: BodyLimit {
-                max_wire: MAX_ROBOTS_BYTES,
-                max_body: MAX_ROBOTS_BYTES,
-                wants_beginning: true,
-            },
+            limit: BodyLimit::beginning(MAX_ROBOTS_BYTES),
+            redirect_limit: BodyLimit::beginning(MAX_ROBOTS_BYTES),
             deadline,
         };
         self.exchanger

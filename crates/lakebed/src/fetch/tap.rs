@@ -29,6 +29,8 @@ pub(super) struct Tap(Arc<Mutex<Exchange>>);
 
 #[derive(Debug, Default)]
 struct Exchange {
+    /// How many exchanges went before on this connection.
+    before: u32,
     request: Half,
     /// Bytes of the request's body that are still to be written.
     body_left: u64,
@@ -79,6 +81,13 @@ impl Tap {
         (exchange.response.is_whole).then(|| exchange.response.head.clone())
     }
 
+    /// Whether the peer may have given the connection up before it saw the present request: it answered
+    /// others before, and not a byte to this one.
+    pub(super) fn is_stale(&self) -> bool {
+        let exchange = self.lock();
+        exchange.before > 0 && exchange.response.head.is_empty()
+    }
+
     fn written(&self, mut bytes: &[u8]) {
         let mut exchange = self.lock();
         while !bytes.is_empty() {
@@ -91,7 +100,10 @@ impl Tap {
                 continue;
             }
             if exchange.request.is_whole {
-                *exchange = Exchange::default();
+                *exchange = Exchange {
+                    before: exchange.before.saturating_add(1),
+                    ..Exchange::default()
+                };
             }
             let part = exchange.request.take(bytes);
             bytes = &bytes[part..];

@@ -21,7 +21,8 @@ use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::{Client, connect::capture_connection};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -34,6 +35,9 @@ use super::options::FetchOptions;
 use super::tap::{MAX_HEAD_BYTES, Tap, Tapped};
 use crate::error::{Error, Result};
 
+/// Most headers of a response.
+const MAX_HEADERS: usize = 400;
+
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Sends requests of one source; clones share the pool.
@@ -41,6 +45,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 pub(super) struct Transport {
     client: Client<Connector, Full<Bytes>>,
     first_byte: Duration,
+    idle_per_host: usize,
 }
 
 /// Why no head of a response came.
@@ -48,8 +53,20 @@ pub(super) struct Transport {
 pub(super) struct SendFailure {
     pub(super) class: FailureClass,
     pub(super) message: String,
-    /// The head that went out, where one did over HTTP/1.
-    pub(super) request_head: Option<Vec<u8>>,
+    pub(super) sent: Sent,
+    /// Whether a kept connection turned out to be closed: the same request is new to the peer.
+    is_stale: bool,
+}
+
+/// What went out before a failure.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// There was no connection, or nothing was written to it.
+    Nothing,
+    /// This head, over HTTP/1.
+    Head(Vec<u8>),
+    /// The request, over HTTP/2.
+    Http2,
 }
 
 impl Transport {
@@ -65,6 +82,7 @@ impl Transport {
             .pool_idle_timeout(limits.idle_time)
             .pool_max_idle_per_host(limits.idle_per_host)
             .http1_max_buf_size(MAX_HEAD_BYTES)
+            .http1_max_headers(MAX_HEADERS)
             .http1_title_case_headers(true)
             .http1_allow_obsolete_multiline_headers_in_responses(true)
             .http1_allow_spaces_after_header_name_in_responses(true)
@@ -74,25 +92,38 @@ impl Transport {
         Ok(Self {
             client,
             first_byte: limits.first_byte,
+            idle_per_host: limits.idle_per_host,
         })
     }
 
     /// The head of the response to `request`, its body still to be read.
+    ///
+    /// A peer may close a kept connection while a request is on its way. One that may be repeated is sent
+    /// over another connection then, as RFC 9112, 9.3.1 has it: that is no failure of the host.
     pub(super) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        deadline: Deadline,
+    ) -> std::result::Result<Response<Incoming>, SendFailure> {
+        let mut kept = self.idle_per_host;
+        loop {
+            match self.send_once(request.clone(), deadline).await {
+                Err(failure)
+                    if failure.is_stale && kept > 0 && request.method().is_idempotent() =>
+                {
+                    kept -= 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn send_once(
         &self,
         mut request: Request<Full<Bytes>>,
         deadline: Deadline,
     ) -> std::result::Result<Response<Incoming>, SendFailure> {
         let connection = capture_connection(&mut request);
-        let tap = {
-            let connection = connection.clone();
-            move || {
-                let metadata = connection.connection_metadata();
-                let mut extras = http::Extensions::new();
-                metadata.as_ref()?.get_extras(&mut extras);
-                extras.get::<Tap>().map(Tap::request_head)
-            }
-        };
         let mut connected = connection.clone();
         let first_byte = async {
             connected.wait_for_connection_metadata().await;
@@ -112,11 +143,30 @@ impl Transport {
                 (FailureClass::TimeoutTotal, "the time of the fetch was over before a response came".to_owned())
             }
         };
+        let (sent, is_stale) = sent_over(&connection);
         Err(SendFailure {
             class,
             message,
-            request_head: tap().filter(|head| !head.is_empty()),
+            sent,
+            is_stale: is_stale && class == FailureClass::Disconnect,
         })
+    }
+}
+
+/// What went out, and whether it went to a connection that the peer had given up.
+fn sent_over(connection: &CaptureConnection) -> (Sent, bool) {
+    let metadata = connection.connection_metadata();
+    let Some(connected) = metadata.as_ref() else {
+        return (Sent::Nothing, false);
+    };
+    let mut extras = http::Extensions::new();
+    connected.get_extras(&mut extras);
+    let Some(tap) = extras.get::<Tap>() else {
+        return (Sent::Http2, false);
+    };
+    match tap.request_head() {
+        head if head.is_empty() => (Sent::Nothing, false),
+        head => (Sent::Head(head), tap.is_stale()),
     }
 }
 

@@ -278,7 +278,11 @@ impl Queue {
             deadline_us: None,
         };
         let run = self.create_run(name, &options).await?;
-        self.begin_seeding(run.id).await?;
+        if !self.begin_seeding(run.id).await? {
+            return Err(
+                Error::conflict(format!("another process seeds the run `{}`", run.key)).retryable(),
+            );
+        }
         let mut filter = RequestFilter {
             run_id,
             state: Some(RequestState::Dead),

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::time::{Clock, unique_id};
+
 /// Behind which row of a lane this process claimed last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watermark {
@@ -36,6 +38,8 @@ impl Watermark {
 pub(super) struct Memory {
     hosts: Mutex<HashMap<String, i64>>,
     lanes: Mutex<HashMap<(i64, String, i64), i64>>,
+    /// Under which name this process seeds, by run.
+    seeders: Mutex<HashMap<i64, String>>,
     /// By lane.
     watermarks: Mutex<HashMap<i64, Watermark>>,
 }
@@ -55,6 +59,15 @@ impl Memory {
 
     pub(super) fn keep_lane(&self, key: (i64, String, i64), id: i64) {
         lock(&self.lanes).insert(key, id);
+    }
+
+    /// The name under which this process seeds the run.
+    pub(super) fn seeder(&self, run_id: i64) -> String {
+        let mut seeders = lock(&self.seeders);
+        let name = seeders
+            .entry(run_id)
+            .or_insert_with(|| unique_id(&Clock::System));
+        name.clone()
     }
 
     pub(super) fn watermark(&self, lane: i64) -> Watermark {

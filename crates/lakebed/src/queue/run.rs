@@ -2,7 +2,8 @@
 //!
 //! Seeds come in batches while the run is `seeding`; the move to `open` states how many the plan
 //! announced and is refused unless every one of them was inserted, a duplicate, or out of scope (QUE-3).
-//! A seeding that died is begun again from nothing: what it inserted was never claimable.
+//! A seeding that died is begun again from nothing: what it inserted was never claimable. One process seeds
+//! at a time: its name stands in the run's row, and who comes meanwhile waits or takes over when it was silent.
 
 use crate::error::{Error, Result};
 use crate::name::SourceName;
@@ -116,20 +117,54 @@ impl Queue {
             .map_err(|e| e.into_error("list the runs", self.place()))
     }
 
-    /// Begins the seeding (again): what an earlier, unfinished seeding inserted is taken out.
+    /// Begins the seeding (again): what an earlier, unfinished seeding inserted is taken out. `false`
+    /// where another process seeds and was heard of within the lease.
     ///
     /// # Errors
     /// `PreconditionFailed` once the run is open.
-    pub async fn begin_seeding(&self, run_id: i64) -> Result<()> {
+    pub async fn begin_seeding(&self, run_id: i64) -> Result<bool> {
+        let name = self.memory.seeder(run_id);
+        let lease = self.options.lease_us;
+        let mine = in_tx!(&self.db, "begin the seeding", |tx| {
+            require_state(&mut tx, run_id, &[RunState::Seeding]).await?;
+            let sql = "UPDATE queue_run SET seeder = ?, seed_at = {now} WHERE id = ? AND \
+                (seeder IS NULL OR seeder = ? OR seed_at + ? < {now})";
+            let args = values![name.as_str(), run_id, name.as_str(), lease];
+            Ok(tx.execute(sql, args).await? == 1)
+        })?;
+        if !mine {
+            return Ok(false);
+        }
         loop {
             let left: u64 = in_tx!(&self.db, "begin the seeding", |tx| {
-                require_state(&mut tx, run_id, &[RunState::Seeding]).await?;
+                require_seeder(&mut tx, run_id, &name).await?;
                 delete_seeds(&mut tx, run_id).await
             })?;
             if left == 0 {
-                return Ok(());
+                return Ok(true);
             }
         }
+    }
+
+    /// Says that this process still seeds, for a plan that takes its time.
+    ///
+    /// # Errors
+    /// `Conflict` where another process has taken over.
+    pub async fn renew_seeding(&self, run_id: i64) -> Result<()> {
+        let name = self.memory.seeder(run_id);
+        in_tx!(&self.db, "renew the seeding", |tx| {
+            require_seeder(&mut tx, run_id, &name).await.map(drop)
+        })
+    }
+
+    /// Leaves the seeding to whoever comes next.
+    pub async fn leave_seeding(&self, run_id: i64) -> Result<()> {
+        let name = self.memory.seeder(run_id);
+        in_tx!(&self.db, "leave the seeding", |tx| {
+            let sql = "UPDATE queue_run SET seeder = NULL WHERE id = ? AND seeder = ?";
+            tx.execute(sql, values![run_id, name.as_str()]).await?;
+            Ok(())
+        })
     }
 
     /// Adds seeds to a run that is seeding. `out_of_scope` is what the rules of the source refused of the
@@ -141,8 +176,9 @@ impl Queue {
         out_of_scope: u64,
     ) -> Result<EnqueueStats> {
         let placed = self.place_requests(run_id, seeds).await?;
+        let name = self.memory.seeder(run_id);
         in_tx!(&self.db, "add seeds", |tx| {
-            let run = require_state(&mut tx, run_id, &[RunState::Seeding]).await?;
+            let run = require_seeder(&mut tx, run_id, &name).await?;
             let inserted = tx_enqueue(&mut tx, &run, Origin::Seed, &placed).await?;
             let stats = stats_of(seeds, inserted, out_of_scope);
             count_seeds(&mut tx, run_id, stats, false).await?;
@@ -160,8 +196,9 @@ impl Queue {
         announced: u64,
         plan_hash: &str,
     ) -> Result<RunRecord> {
+        let name = self.memory.seeder(run_id);
         in_tx!(&self.db, "open the run", |tx| {
-            let run = require_state(&mut tx, run_id, &[RunState::Seeding]).await?;
+            let run = require_seeder(&mut tx, run_id, &name).await?;
             let seeds = EnqueueStats {
                 announced,
                 ..run.seeds
@@ -260,6 +297,19 @@ impl Queue {
         let begun = self.db.begin_reading().await;
         begun.map_err(|e| Fault::Database(e).into_error(action, self.place()))
     }
+}
+
+/// The run, seeding, its row locked, with this process as its one seeder.
+async fn require_seeder(tx: &mut Tx, run_id: i64, name: &str) -> Result<RunRecord, Fault> {
+    let run = require_state(tx, run_id, &[RunState::Seeding]).await?;
+    let sql = "UPDATE queue_run SET seeder = ?, seed_at = {now} + 1 WHERE id = ? AND (seeder IS NULL OR seeder = ?)";
+    if tx.execute(sql, values![name, run_id, name]).await? == 1 {
+        return Ok(run);
+    }
+    Err(Error::conflict(format!("another process seeds the run `{}`", run.key))
+        .hint("wait until it is open; it can be taken over when that process was silent for a lease")
+        .retryable()
+        .into())
 }
 
 fn stats_of(requests: &[NewRequest], inserted: u64, out_of_scope: u64) -> EnqueueStats {

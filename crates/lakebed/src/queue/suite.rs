@@ -35,6 +35,7 @@ stamp!(
     runs::keys_are_unique_within_their_scope,
     runs::everything_of_a_request_comes_back,
     runs::of_many_that_create_a_run_one_does,
+    runs::one_process_seeds_at_a_time,
     runs::events_tell_the_story_in_order,
     runs::a_retry_is_a_successor,
     runs::a_closed_run_goes_and_the_others_stay,

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | scheme | `http` or `https`, small letters |
 //! | user, password | refused: a secret does not belong into a queue |
-//! | host | IDNA to ASCII, small letters; one final dot goes; IPv4 in four decimal numbers |
+//! | host | IDNA to ASCII, small letters; one final dot goes; IPv4 in four decimal numbers; letters, digits, `-` and `_` alone |
 //! | port | goes where it is the scheme's own |
 //! | path | dot segments are resolved; an empty path is `/` |
 //! | escapes | capitals; unreserved characters stand unescaped; a `%` that begins no escape stays |
@@ -27,7 +27,7 @@ use url::Url;
 use crate::error::{Error, Result};
 
 /// Longest URL that is taken, in bytes of its canonical form.
-pub const MAX_URL_BYTES: usize = 65_536;
+pub const MAX_URL_BYTES: usize = 32_768;
 
 /// Whether the order of query parameters carries meaning for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl CanonicalUrl {
     ///
     /// # Errors
     /// `InvalidInput` for what is no URL, for other schemes than `http` and `https`, for a user or a
-    /// password, for a host with empty labels, and beyond [`MAX_URL_BYTES`].
+    /// password, for a host with empty labels or odd characters, and beyond [`MAX_URL_BYTES`].
     pub fn parse(text: &str, order: QueryOrder) -> Result<Self> {
         let url = Url::parse(text).map_err(|e| bad(text, &e.to_string()))?;
         Self::of(url, text, order)
@@ -178,7 +178,7 @@ fn bad(text: &str, why: &str) -> Error {
     Error::invalid(format!("`{text}` is not a URL to fetch: {why}"))
 }
 
-/// Drops one final dot of a name; refuses empty labels.
+/// Drops one final dot of a name; refuses empty labels and characters that no name has.
 fn normalize_host(url: &mut Url, text: &str) -> Result<()> {
     let Some(url::Host::Domain(name)) = url.host() else {
         return Ok(());
@@ -186,6 +186,10 @@ fn normalize_host(url: &mut Url, text: &str) -> Result<()> {
     let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
     if bare.split('.').any(str::is_empty) {
         return Err(bad(text, "its host has an empty label"));
+    }
+    // The standard lets through what no name server knows and no request can carry, such as a backtick.
+    if !(bare.bytes()).all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')) {
+        return Err(bad(text, "its host has characters that no name has"));
     }
     if bare.len() != name.len() {
         (url.set_host(Some(&bare))).map_err(|e| bad(text, &e.to_string()))?;

@@ -56,7 +56,8 @@ pub struct CaptureRecord {
     /// Address of the peer; absent behind a proxy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub remote_ip: Option<String>,
-    /// Request line and headers as they were sent, secrets taken out.
+    /// Request line and headers as they were sent, secrets taken out: the bytes of the wire for HTTP/1, one
+    /// line a header for HTTP/2. Empty where nothing went out.
     #[serde(default)]
     pub request_head: RawText,
     /// The body of the request; absent for none.

@@ -9,13 +9,8 @@ const PRESCAN_BYTES: usize = 1024;
 /// The encoding that an HTML page declares.
 pub(super) fn html(body: &[u8]) -> Option<&'static Encoding> {
     let bytes = &body[..body.len().min(PRESCAN_BYTES)];
-    if bytes.starts_with(b"<?xml")
-        || bytes.starts_with(&[b'<', 0, b'?', 0])
-        || bytes.starts_with(&[0, b'<', 0, b'?'])
-    {
-        if let Some(encoding) = xml(body) {
-            return Some(encoding);
-        }
+    if let Some(encoding) = xml(body) {
+        return Some(encoding);
     }
     let mut scan = Scan { bytes, at: 0 };
     while scan.at < bytes.len() {

@@ -8,6 +8,8 @@ CREATE TABLE queue_run (
     coverage BIGINT NOT NULL,
     successor_of BIGINT,
     plan_hash TEXT,
+    seeder TEXT,
+    seed_at BIGINT NOT NULL DEFAULT 0,
     announced BIGINT NOT NULL DEFAULT 0,
     inserted BIGINT NOT NULL DEFAULT 0,
     duplicate BIGINT NOT NULL DEFAULT 0,

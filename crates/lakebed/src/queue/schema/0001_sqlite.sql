@@ -8,6 +8,8 @@ CREATE TABLE queue_run (
     coverage INTEGER NOT NULL,
     successor_of INTEGER,
     plan_hash TEXT,
+    seeder TEXT,
+    seed_at INTEGER NOT NULL DEFAULT 0,
     announced INTEGER NOT NULL DEFAULT 0,
     inserted INTEGER NOT NULL DEFAULT 0,
     duplicate INTEGER NOT NULL DEFAULT 0,

@@ -382,3 +382,60 @@ pub(super) async fn a_closed_run_goes_and_the_others_stay(backend: impl Backend)
     assert_eq!(number(&queue, rows, values![keep.id]).await, 0);
     assert_eq!(queue.list_runs(None, 9).await.unwrap().len(), 1);
 }
+
+pub(super) async fn one_process_seeds_at_a_time(backend: impl Backend) {
+    let (first, second) = (backend.open().await, backend.open().await);
+    let run = first
+        .create_run(&run_key("day"), &RunOptions::default())
+        .await
+        .unwrap();
+    assert!(first.begin_seeding(run.id).await.unwrap());
+    let _half = first.add_seeds(run.id, &pages(0..30), 0).await.unwrap();
+    assert!(!second.begin_seeding(run.id).await.unwrap());
+    let kinds = |e: crate::Error| e.kind();
+    assert_eq!(
+        second
+            .add_seeds(run.id, &pages(0..1), 0)
+            .await
+            .map_err(kinds),
+        Err(ErrorKind::Conflict)
+    );
+    assert_eq!(
+        second.open_run(run.id, 30, "plan").await.map_err(kinds),
+        Err(ErrorKind::Conflict)
+    );
+    first.renew_seeding(run.id).await.unwrap();
+    // The first was silent for longer than a lease: the second takes over, from nothing.
+    tamper(&first, "UPDATE queue_run SET seed_at = 0", &[]).await;
+    assert!(second.begin_seeding(run.id).await.unwrap());
+    assert_eq!(
+        first
+            .add_seeds(run.id, &pages(30..40), 0)
+            .await
+            .map_err(kinds),
+        Err(ErrorKind::Conflict)
+    );
+    assert_eq!(
+        first.renew_seeding(run.id).await.map_err(kinds),
+        Err(ErrorKind::Conflict)
+    );
+    let stats = second.add_seeds(run.id, &pages(0..40), 0).await.unwrap();
+    assert_eq!((stats.inserted, stats.duplicate), (40, 0));
+    // Who leaves makes room at once.
+    second.leave_seeding(run.id).await.unwrap();
+    assert!(first.begin_seeding(run.id).await.unwrap());
+    let _all = first.add_seeds(run.id, &pages(0..40), 0).await.unwrap();
+    assert_eq!(
+        first
+            .open_run(run.id, 40, "plan")
+            .await
+            .unwrap()
+            .seeds
+            .inserted,
+        40
+    );
+    assert_eq!(
+        second.begin_seeding(run.id).await.map_err(kinds),
+        Err(ErrorKind::PreconditionFailed)
+    );
+}

@@ -83,6 +83,9 @@ fn what_is_no_url_to_fetch_is_refused() {
         "http://1.2.3.256/",
         "http://[::1/",
         "data:text/plain,x",
+        "http://a`b.com/",
+        "http://a{b}.com/",
+        "http://a.com'/",
     ] {
         let error = text.parse::<CanonicalUrl>().expect_err(text);
         assert_eq!(error.kind(), crate::ErrorKind::InvalidInput, "{text}");
@@ -153,6 +156,16 @@ proptest! {
             prop_assert_eq!(&once, &twice);
             let json = serde_json::to_string(&once).unwrap();
             prop_assert_eq!(once, serde_json::from_str::<CanonicalUrl>(&json).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_canonical_text_can_be_sent(tail in "[ -~\u{80}-\u{300}]{0,60}") {
+        if let Ok(url) = format!("http://example.com{tail}").parse::<CanonicalUrl>() {
+            let sent: http::Uri = url.as_str().parse().unwrap();
+            let target = sent.path_and_query().map(ToString::to_string).unwrap_or_default();
+            prop_assert_eq!(target, url.path_and_query());
+            prop_assert_eq!(sent.authority().map(ToString::to_string), Some(url.host_key()));
         }
     }
 
