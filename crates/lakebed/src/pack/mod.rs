@@ -15,6 +15,7 @@
 //! is where bytes come from. PAK-1: nothing is acknowledged before it is durable. PAK-2: every frame stands
 //! for itself. PAK-3: the same captures make the same bytes.
 
+mod commit;
 mod content;
 mod digest;
 mod durable;
@@ -36,6 +37,7 @@ mod tail;
 mod tar;
 mod walk;
 
+pub use commit::{CommitOptions, PackReport, commit_pack, raw_dataset};
 pub use content::body_hash;
 pub use index::{PackIndex, write_index};
 pub use part::{PartOptions, PartWriter, Receipt};
