@@ -20,12 +20,14 @@ mod content;
 mod digest;
 mod durable;
 mod encode;
+mod erase;
 mod frame;
 mod index;
 mod part;
 mod part_shared;
 mod parts;
 mod reader;
+mod repair;
 #[cfg(test)]
 mod samples;
 mod scan;
@@ -39,11 +41,13 @@ mod walk;
 
 pub use commit::{CommitOptions, PackReport, commit_pack, raw_dataset};
 pub use content::body_hash;
+pub use erase::{EraseOutcome, erase_captures};
 pub use index::{PackIndex, write_index};
 pub use part::{PartOptions, PartWriter, Receipt};
 pub use part_shared::{SharedPart, SharedPartOptions};
 pub use parts::{OpenParts, Part, PartCapture, TornTail, open_parts};
 pub use reader::{Capture, PackReader};
+pub use repair::{RepairOutcome, repair_pack};
 pub use scan::{PackDamage, PackScan, scan_pack};
 pub use seal::{PackPlan, SealStats, plan_pack};
 pub use source::{FileSource, MemorySource, ReadAt};
