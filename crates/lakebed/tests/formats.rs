@@ -125,7 +125,7 @@ async fn a_record_of_v3_carries_other_appends() {
         panic!("{} records", records.len())
     };
     let record = &only.record;
-    assert_eq!((record.format, record.min_reader), (4, 3));
+    assert_eq!((record.format, record.min_reader), (3, 3));
     assert_eq!((record.joined.len(), record.actions.len()), (4, 10));
     let state = DatasetState::load(&lake, &dataset).await.unwrap();
     let partition = state.partitions().values().next().unwrap();

@@ -1,7 +1,7 @@
 //! Writing a pack from its first to its last byte: frames in the order they are given, then the end of the
 //! tar, the trailer and the seek table.
 //!
-//! PAK-3: the bytes depend on what is given, its order, the profile and the version of zstd alone.
+//! The bytes depend on what is given, its order, the profile and the version of zstd alone (see `seal`).
 
 use std::io::Write;
 

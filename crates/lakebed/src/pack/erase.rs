@@ -20,7 +20,7 @@ use crate::spec::{
 };
 
 /// Levels that are tried behind the profile's own, until the frame fits.
-const LEVELS: [i32; 4] = [12, 15, 19, 22];
+const LEVELS: std::ops::RangeInclusive<i32> = 1..=22;
 
 /// What an erasure did.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -157,11 +157,21 @@ impl<W: Write> Erasing<W> {
         let Some(Step::Unit(unit)) = step_at(source, at)? else {
             return Err(Error::corrupt("the pack changed while it was read"));
         };
-        match is_terminals {
-            true => self.terminals(&unit)?,
-            false => self.captures(&unit)?,
+        // What an earlier erasure left behind it is its place, too.
+        let mut end = unit.end();
+        while let Some((_, row)) = tail.find(end).and_then(|i| tail.frames.get(i)) {
+            if row.raw > 0 {
+                break;
+            }
+            end += u64::from(row.compressed);
         }
-        Ok(unit.end())
+        let place = usize::try_from(end - at)
+            .map_err(|e| Error::limit("a frame beyond this machine's memory").caused_by(e))?;
+        match is_terminals {
+            true => self.terminals(&unit, place)?,
+            false => self.captures(&unit, place)?,
+        }
+        Ok(end)
     }
 
     fn put(&mut self, frame: &[u8], raw: usize) -> Result<()> {
@@ -171,7 +181,7 @@ impl<W: Write> Erasing<W> {
             .map_err(|e| Error::io("write the pack", "the new file", e))
     }
 
-    fn terminals(&mut self, unit: &Unit) -> Result<()> {
+    fn terminals(&mut self, unit: &Unit, place: usize) -> Result<()> {
         let Content::Terminals(range) = Content::parse(&unit.raw)? else {
             return Err(Error::corrupt("the pack changed while it was read"));
         };
@@ -190,10 +200,10 @@ impl<W: Write> Erasing<W> {
             self.terminals.push((terminal.request_key, line));
         }
         let raw = terminals_content(PackHead::member_time(&self.head.run), &lines)?;
-        self.replace(unit, &raw, TERMINALS_FRAME_BYTES)
+        self.replace(unit.offset, place, &raw, TERMINALS_FRAME_BYTES)
     }
 
-    fn captures(&mut self, unit: &Unit) -> Result<()> {
+    fn captures(&mut self, unit: &Unit, place: usize) -> Result<()> {
         let Content::Captures {
             number,
             lines,
@@ -235,12 +245,11 @@ impl<W: Write> Erasing<W> {
         }
         self.bodies_gone += (bodies.len() - frame.body_count()) as u64;
         let raw = frame.take(number)?;
-        self.replace(unit, &raw, MAX_FRAME_BYTES)
+        self.replace(unit.offset, place, &raw, MAX_FRAME_BYTES)
     }
 
-    /// Frames of this content in the place of the unit, of exactly its length.
-    fn replace(&mut self, unit: &Unit, raw: &[u8], split_bytes: usize) -> Result<()> {
-        let old = unit.bytes.len();
+    /// Frames of this content at `offset`, with their filling of exactly `old` bytes.
+    fn replace(&mut self, offset: u64, old: usize, raw: &[u8], split_bytes: usize) -> Result<()> {
         self.frames += 1;
         let levels = std::iter::once(self.head.profile.level()).chain(LEVELS);
         for level in levels {
@@ -250,8 +259,7 @@ impl<W: Write> Erasing<W> {
             }
         }
         Err(Error::limit(format!(
-            "the frame at byte {} does not fit into its old {old} bytes, whatever the level",
-            unit.offset
+            "the frame at byte {offset} does not fit into its old {old} bytes, whatever the level"
         ))
         .hint("seal the run again without the document, and replace the pack"))
     }

@@ -12,8 +12,7 @@
 //! ```
 //!
 //! `tar`, `frame`, `content` are the format from the inside out; `walk` reads frames in their order; `source`
-//! is where bytes come from. PAK-1: nothing is acknowledged before it is durable. PAK-2: every frame stands
-//! for itself. PAK-3: the same captures make the same bytes.
+//! is where bytes come from, `scan` the one pass that index, verification, repair and erasure share.
 
 mod commit;
 mod content;
@@ -38,6 +37,7 @@ mod surt;
 mod tail;
 mod tar;
 mod walk;
+mod warc;
 
 pub use commit::{CommitOptions, PackReport, commit_pack, raw_dataset};
 pub use content::body_hash;
@@ -52,3 +52,7 @@ pub use scan::{PackDamage, PackScan, scan_pack};
 pub use seal::{PackPlan, SealStats, plan_pack};
 pub use source::{FileSource, MemorySource, ReadAt};
 pub use surt::surt;
+pub use warc::{
+    CdxEntry, ImportOptions, WarcExport, WarcImport, WarcOptions, export_wacz, export_warc,
+    import_warc, write_cdxj,
+};

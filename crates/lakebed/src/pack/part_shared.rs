@@ -5,7 +5,7 @@
 //! hundred responses costs a few fsyncs and not a hundred.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -137,10 +137,7 @@ fn write_all(mut writer: PartWriter, queue: &Receiver<Job>, options: SharedPartO
             }
             // What is there already comes along even when the time is over.
             let left = deadline.saturating_duration_since(std::time::Instant::now());
-            next = match queue.recv_timeout(left) {
-                Ok(job) => Some(job),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-            };
+            next = queue.recv_timeout(left).ok();
         }
         match writer.flush() {
             Ok(receipts) => answer(&mut waiting, receipts),

@@ -137,11 +137,11 @@ pub(super) fn plan(folder: &Path, range: std::ops::Range<u32>) -> PackPlan {
     plan_pack(&run(), &parts, terminals, PackProfile::Std, folder).unwrap()
 }
 
-/// The bytes of a pack of these pages in frames of about 4 KiB.
+/// The bytes of a pack of these pages in frames of about 2 KiB.
 pub(super) fn small_frames(range: std::ops::Range<u32>) -> Vec<u8> {
     let mut pack = PackEncoder::begin(Vec::new(), &run(), PackProfile::Std)
         .unwrap()
-        .close_at(4096);
+        .close_at(2048);
     let mut digest = ContentDigest::default();
     let mut terminals: Vec<TerminalRecord> = range.clone().map(terminal).collect();
     terminals.sort_by(|a, b| a.request_key.cmp(&b.request_key));

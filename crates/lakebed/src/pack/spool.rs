@@ -73,6 +73,10 @@ impl Spool {
     }
 
     fn append(&mut self, bytes: &[u8], raw: usize) -> Result<Place> {
+        if !self.is_writing {
+            self.file.seek(SeekFrom::Start(self.len)).map_err(failed)?;
+            self.is_writing = true;
+        }
         self.file.write_all(bytes).map_err(failed)?;
         let place = Place {
             offset: self.len,

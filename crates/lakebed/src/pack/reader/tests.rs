@@ -47,7 +47,7 @@ fn one_capture_is_one_read() {
 
 #[test]
 fn every_flip_is_noticed_and_costs_one_frame_at_most() {
-    let bytes = small_frames(0..14);
+    let bytes = small_frames(0..9);
     let whole = scan_pack(&MemorySource::new(bytes.clone())).unwrap();
     assert!(whole.is_whole(), "{:?}", whole.damage);
     let mut by_frame: std::collections::BTreeMap<u64, usize> = std::collections::BTreeMap::new();
@@ -78,7 +78,7 @@ fn every_flip_is_noticed_and_costs_one_frame_at_most() {
 
 #[test]
 fn every_cut_is_noticed_and_what_is_before_it_stays() {
-    let bytes = small_frames(0..20);
+    let bytes = small_frames(0..12);
     let whole = scan_pack(&MemorySource::new(bytes.clone())).unwrap();
     for cut in (0..bytes.len()).step_by(5) {
         let cut_source = MemorySource::new(bytes[..cut].to_vec());
