@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -51,7 +52,8 @@ def with_bsdtar(pack: pathlib.Path) -> Members:
 
 def with_seven_zip(pack: pathlib.Path) -> Members:
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["7z", "x", "-bd", "-y", f"-o{folder}", str(pack)], capture_output=True, check=True)
+        program = shutil.which("7zz") or "7z"
+        subprocess.run([program, "x", "-bd", "-y", f"-o{folder}", str(pack)], capture_output=True, check=True)
         (tar,) = pathlib.Path(folder).iterdir()
         with tarfile.open(tar) as archive:
             return members_of(archive)

@@ -3,6 +3,12 @@
 //! The test runs itself again as a child that writes parts, opens them or seals them, and dies at the point
 //! the environment names. What the child acknowledged it wrote down, line by line.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails here fails the test that called it"
+)]
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -85,7 +85,7 @@ async fn a_pack_is_one_commit_and_the_audit_is_clean() {
         (1, false, false)
     );
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
-    assert_eq!(scene.findings().await, [String::new(); 0]);
+    assert_eq!(scene.findings().await, Vec::<String>::new());
     let reader = PackReader::open(&scene.path(&report.pack)).unwrap();
     assert_eq!(&reader.get(&id(7)).unwrap().body[..], &body(7)[..]);
     let rows = scene
@@ -133,7 +133,7 @@ async fn a_second_seal_is_nothing_or_a_refusal() {
         .unwrap_err();
     assert_eq!(other.kind(), ErrorKind::PreconditionFailed);
     assert!(other.to_string().contains("PAK-8"), "{other}");
-    assert_eq!(scene.findings().await, [String::new(); 0]);
+    assert_eq!(scene.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_late_run_joins_a_sealed_date_when_asked() {
             .path("raw/books/dt=2026-11-30/schema_version=0/_SUCCESS")
             .exists()
     );
-    assert_eq!(scene.findings().await, [String::new(); 0]);
+    assert_eq!(scene.findings().await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn what_an_interrupted_move_left_is_repaired() {
     repair(&scene.lake, catalog(), &found, By::this_program())
         .await
         .unwrap();
-    assert_eq!(scene.findings().await, [String::new(); 0]);
+    assert_eq!(scene.findings().await, Vec::<String>::new());
     assert!(PackReader::open(&scene.path(&report.pack)).is_ok());
 }
 

@@ -90,7 +90,7 @@ pub(super) fn header<'h>(head: &'h [u8], name: &str) -> Option<&'h str> {
     let lines = head
         .split(|b| *b == b'\n')
         .filter_map(|line| std::str::from_utf8(line).ok());
-    let pairs = lines.filter_map(|line| line.split_once(':'));
-    let found = pairs.filter(|(n, _)| n.trim().eq_ignore_ascii_case(name));
-    found.map(|(_, value)| value.trim()).last()
+    let mut pairs = lines.filter_map(|line| line.split_once(':'));
+    let found = pairs.rfind(|(n, _)| n.trim().eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.trim())
 }
