@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Read a raw day pack with GNU tar, bsdtar, 7-Zip, zstd and Python: all must see the same members, unchanged.
 
-    check_packs.py --pack OUT/2026-11-30.day-00000000.tar.zst [--part OUT/parts/...-000001.tar.zst]
+    check_packs.py --pack OUT/2026-11-30.day-00000000.tar.zst [--part OUT/parts/...-000001.tar.zst] [--warc OUT/pack.warc.gz]
 
 Every body must have the SHA-256 of its name, every line must name a body of its own frame, the index (read by pyarrow) must
 have a row for every line, and the ranges that it names must hold them. A tool that is not installed is a failure.
@@ -120,6 +120,26 @@ def check_index(pack: pathlib.Path, members: Members) -> int:
     return wrong
 
 
+def check_warc(warc: pathlib.Path, members: Members) -> int:
+    """What warcio reads of an export: a response or revisit for each line, each digest right, each body the pack's."""
+    from warcio.archiveiterator import ArchiveIterator
+
+    bodies = {hashlib.sha256(content).hexdigest() for name, content in members.items() if name.startswith("b/")}
+    lines = sum(content.count(b"\n") for name, content in members.items() if name.startswith("m/"))
+    responses, wrong = 0, 0
+    with warc.open("rb") as file:
+        for record in ArchiveIterator(file, check_digests=True):
+            content = record.content_stream().read()
+            wrong += int(record.digest_checker.passed is False)
+            if record.rec_type in ("response", "revisit"):
+                responses += 1
+            if record.rec_type == "response":
+                wrong += int(len(content) > 0 and hashlib.sha256(content).hexdigest() not in bodies)
+    wrong += int(responses != lines)
+    print(f"warcio: {responses} responses, {lines} lines, {wrong} wrong")
+    return wrong
+
+
 def check(pack: pathlib.Path) -> tuple[Members, int]:
     subprocess.run(["zstd", "-tq", str(pack)], check=True)
     expected = with_python(pack)
@@ -138,6 +158,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pack", type=pathlib.Path, required=True)
     parser.add_argument("--part", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--warc", type=pathlib.Path)
     arguments = parser.parse_args()
     members, wrong = check(arguments.pack.resolve())
     if "TERMINALS.jsonl" not in members or "PACK.json" not in members:
@@ -146,9 +167,12 @@ def main() -> int:
     wrong += check_index(arguments.pack.resolve(), members)
     for part in arguments.part:
         wrong += check(part.resolve())[1]
-    spoiled = {name: content + b"x" for name, content in members.items() if name.startswith("b/")}
-    if check_bodies({**members, **spoiled}) == 0:
-        print("spoiled bodies were not seen to differ")
+    if arguments.warc is not None:
+        wrong += check_warc(arguments.warc.resolve(), members)
+    one = next(name for name in members if name.startswith("b/"))
+    print("a spoiled body must be seen: ", end="")
+    if check_bodies({**members, one: members[one] + b"x"}) == 0:
+        print("it was not")
         wrong += 1
     print("all agree" if wrong == 0 else f"{wrong} comparisons differ")
     return 1 if wrong else 0

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant as Stopwatch};
 
 use lakebed::name::RequestKey;
 use lakebed::pack::{
-    PackReader, PartOptions, PartWriter, SharedPart, SharedPartOptions, body_hash, open_parts,
-    plan_pack, scan_pack, write_index,
+    PackReader, PartOptions, PartWriter, SharedPart, SharedPartOptions, WarcOptions, body_hash,
+    export_warc, open_parts, plan_pack, scan_pack, write_index,
 };
 use lakebed::spec::{
     CaptureRecord, PackProfile, RawText, RunKey, TerminalRecord, TerminalState, Truncated,
@@ -227,6 +227,22 @@ fn main() -> Result<()> {
         .replay()
         .try_fold(0, |n, c| c.map(|c| n + c.body.len() as u64))?;
     say("replay", begin.elapsed(), replayed);
+    let begin = Stopwatch::now();
+    let warc = out.join("pack.warc.gz");
+    let failed = |e| Error::io("write the WARC", warc.display(), e);
+    let options = WarcOptions {
+        gzip: true,
+        revisits: true,
+        filename: "pack.warc.gz".to_owned(),
+    };
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&warc).map_err(failed)?);
+    let export = export_warc(&reader, &mut file, &options)?;
+    file.into_inner().map_err(|e| failed(e.into_error()))?;
+    say(
+        &format!("export, {} bytes of WARC", export.bytes),
+        begin.elapsed(),
+        bytes,
+    );
     let begin = Stopwatch::now();
     for (capture, _) in pages.iter().step_by(7) {
         drop(reader.get(&capture.capture_id)?);

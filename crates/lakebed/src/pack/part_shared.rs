@@ -22,8 +22,9 @@ use crate::time::{Clock, Instant};
 pub struct SharedPartOptions {
     /// When frames and parts close.
     pub part: PartOptions,
-    /// How long a frame waits for more captures when none are there. The longer, the fewer and larger
-    /// frames, and the later an answer; zero = not at all.
+    /// How long a frame waits for more captures when none are there; zero = not at all. Tasks gather while
+    /// the frame before is made durable, so a wait mostly delays answers; it is for disks on which an fsync
+    /// costs more than it.
     pub linger: Duration,
 }
 
@@ -31,7 +32,7 @@ impl Default for SharedPartOptions {
     fn default() -> Self {
         Self {
             part: PartOptions::default(),
-            linger: Duration::from_millis(5),
+            linger: Duration::ZERO,
         }
     }
 }
