@@ -135,7 +135,9 @@ impl TableMaker<'_> {
             ..PartitionFilter::default()
         };
         let rows = self.catalog.list_partitions(&filter).await?;
-        Ok(rows.into_iter().map(|r| r.dataset).collect())
+        // Packs are no tables.
+        let datasets = rows.into_iter().map(|r| r.dataset);
+        Ok(datasets.filter(|d| d.layer != Layer::Raw).collect())
     }
 
     /// Whether there is a table of the dataset itself.

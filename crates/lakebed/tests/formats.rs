@@ -188,3 +188,39 @@ async fn checkpoint_v1_holds_what_its_records_say() {
         DatasetState::fold_records(&lake, &dataset).await.unwrap()
     );
 }
+
+/// A pack that an earlier program wrote is read whole, by its index and without it.
+#[test]
+fn rawpack_v1_is_read() {
+    use lakebed::pack::{PackReader, scan_pack};
+    use lakebed::spec::PackHead;
+
+    let folder = testdata("rawpack").join("v1");
+    let path = folder.join("2026-11-30.day-00000000.tar.zst");
+    let reader = PackReader::open(&path).unwrap();
+    let scan = scan_pack(reader.source()).unwrap();
+    assert!(scan.is_whole(), "{:?}", scan.damage);
+    let head: &PackHead = scan.head.as_ref().unwrap();
+    assert_eq!(head.run.to_string(), "books 2026-11-30 day");
+    assert_eq!((scan.trailer.captures, scan.trailer.requests), (6, 6));
+    let rows: Vec<_> = reader
+        .index()
+        .unwrap()
+        .rows()
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(rows, scan.rows);
+    let mut titles = Vec::new();
+    for row in &rows {
+        let capture = reader.get(&row.capture_id).unwrap();
+        titles.push(String::from_utf8(capture.body.to_vec()).unwrap());
+    }
+    titles.sort();
+    assert!(
+        titles[0].starts_with("<html><title>Book 1</title>"),
+        "{}",
+        titles[0]
+    );
+    assert_eq!(titles.len(), 6);
+}

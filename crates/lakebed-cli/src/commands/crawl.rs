@@ -2,19 +2,21 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lakebed::config::{Project, Settings};
 use lakebed::crawl::{self, CrawlPlan, CrawlWatch, SeedPlan, WorkerEnd, WorkerStats, read_seeds};
 use lakebed::name::StageName;
-use lakebed::queue::{Breach, ClosingRecord, Queue, RunBooks, RunRecord};
-use lakebed::spec::RunKey;
-use lakebed::{Error, Result};
+use lakebed::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
+use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord, RunState};
+use lakebed::spec::{PackProfile, Provenance, RunKey, TerminalRecord};
+use lakebed::{Error, ErrorKind, Result};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
 use crate::commands::queue::{get_run, open_queue, run_key};
-use crate::context::Globals;
+use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::progress::CrawlProgress;
@@ -22,6 +24,11 @@ use crate::table::{count, message_text, size};
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
+/// Ends of requests that are read at once.
+const TERMINALS_PAGE: u32 = 5_000;
+/// How often and how long parts of other processes are waited for.
+const PACK_TRIES: u32 = 120;
+const PACK_PAUSE: Duration = Duration::from_millis(500);
 /// Folder of crawl state in the project.
 const STATE_FOLDER: &str = "crawl";
 
@@ -103,7 +110,7 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
             globals
                 .printer
                 .hint("the same command goes on where this one stopped");
-            return Ok(Exit::Red(lakebed::queue::BreachKind::Unfinished));
+            return Ok(Exit::Red(BreachKind::Unfinished));
         }
         WorkerEnd::Stopped(reason) => {
             globals
@@ -114,7 +121,7 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
                 run.key.source, run.key.date, run.key.run
             );
             globals.printer.hint(hint);
-            return Ok(Exit::Red(lakebed::queue::BreachKind::Stopped));
+            return Ok(Exit::Red(BreachKind::Stopped));
         }
         WorkerEnd::Drained if args.no_close || !stages.is_empty() => return Ok(Exit::Done),
         WorkerEnd::Drained => {}
@@ -185,6 +192,8 @@ struct CloseAnswer<'a> {
     pass: bool,
     breaches: &'a [Breach],
     books: &'a RunBooks,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pack: Option<&'a PackReport>,
 }
 
 async fn close_run(
@@ -193,9 +202,23 @@ async fn close_run(
     run: &RunRecord,
     globals: &Globals<'_>,
 ) -> Result<Exit> {
-    queue.seal_run(run.id).await?;
-    let (run, closing) = queue.close_run(run.id, &plan.closing_rules()).await?;
+    let run = queue.seal_run(run.id).await?;
     let books = queue.read_books(run.id).await?;
+    // The pack comes before the closing: a green run has its bytes in the lake, whenever somebody dies.
+    let pack = if run.state == RunState::Closed || books.unfinished() > 0 {
+        Packed::None
+    } else {
+        pack_run(queue, plan, &run, globals).await?
+    };
+    if let Packed::Refused(error) = &pack {
+        queue
+            .stop_run(
+                run.id,
+                &format!("its pack was refused: {}", error.message()),
+            )
+            .await?;
+    }
+    let (run, closing) = queue.close_run(run.id, &plan.closing_rules()).await?;
     let answer = CloseAnswer {
         format: ANSWER_FORMAT,
         run: &run.key,
@@ -203,35 +226,111 @@ async fn close_run(
         pass: closing.pass,
         breaches: &closing.breaches,
         books: &books,
+        pack: match &pack {
+            Packed::Done(report) => Some(report),
+            Packed::None | Packed::Refused(_) => None,
+        },
     };
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&answer)?,
-        TextFormat::Text => tell_closing(globals.printer, &run, &closing, &books)?,
+        TextFormat::Text => tell_closing(globals.printer, &answer)?,
     }
-    Ok(closing
-        .breaches
-        .first()
-        .map_or(Exit::Done, |b| Exit::Red(b.kind)))
+    match pack {
+        Packed::Refused(error) => {
+            globals.printer.warn(error.message());
+            Ok(Exit::Red(BreachKind::MissingCapture))
+        }
+        Packed::Done(_) | Packed::None => Ok(closing
+            .breaches
+            .first()
+            .map_or(Exit::Done, |b| Exit::Red(b.kind))),
+    }
 }
 
-fn tell_closing(
-    printer: &Printer,
+/// What became of the pack.
+enum Packed {
+    /// There is nothing to pack.
+    None,
+    /// It is in the lake.
+    Done(Box<PackReport>),
+    /// A request is done and its response is in no part.
+    Refused(Error),
+}
+
+/// Seals what was fetched into the run's pack. Parts that other processes still close are waited for.
+async fn pack_run(
+    queue: &Queue,
+    plan: &CrawlPlan,
     run: &RunRecord,
-    closing: &ClosingRecord,
-    books: &RunBooks,
-) -> Result<()> {
+    globals: &Globals<'_>,
+) -> Result<Packed> {
+    let mut terminals: Vec<TerminalRecord> = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = queue.list_terminals(run.id, after, TERMINALS_PAGE).await?;
+        let Some((last, _)) = page.last() else { break };
+        after = *last;
+        terminals.extend(page.into_iter().map(|(_, terminal)| terminal));
+    }
+    if terminals.is_empty() {
+        return Ok(Packed::None);
+    }
+    let context = Context::open(globals).await?;
+    for tries in 0.. {
+        let (parts, key, all) = (plan.parts.clone(), plan.run.clone(), terminals.clone());
+        let planned = tokio::task::spawn_blocking(move || {
+            let open = open_parts(&parts, &key)?;
+            plan_pack(
+                &key,
+                &open,
+                all.into_iter().map(Ok),
+                PackProfile::Std,
+                &parts,
+            )
+        });
+        let planned = planned
+            .await
+            .map_err(|e| Error::internal("plan the pack").caused_by(e))?;
+        match planned {
+            Ok(pack) => {
+                let options = CommitOptions {
+                    by: context.by(Some(plan.run.run.clone()), None),
+                    complete: false,
+                    late: false,
+                    provenance: Provenance::Live,
+                };
+                let report =
+                    commit_pack(context.lake(), &*context.catalog(), pack, &options).await?;
+                context.follow_log(&report.dataset).await;
+                return Ok(Packed::Done(Box::new(report)));
+            }
+            Err(e) if e.kind() == ErrorKind::Conflict && tries < PACK_TRIES => {
+                tokio::time::sleep(PACK_PAUSE).await;
+            }
+            Err(e) if e.kind() == ErrorKind::PreconditionFailed => return Ok(Packed::Refused(e)),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(Packed::None)
+}
+
+fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
+    let books = answer.books;
     let state = |name: &str| books.states.get(name).copied().unwrap_or(0);
-    let verdict = if closing.pass { "green" } else { "red" };
+    let verdict = if answer.pass { "green" } else { "red" };
     printer.line(format!(
         "{}: {}, {verdict}: {} done, {} dead, {} in {}",
-        run.key,
-        run.state.as_str(),
+        answer.run,
+        answer.state,
         state("done"),
         state("dead"),
         count(books.failures, "failed attempt"),
         count(books.attempts, "attempt")
     ))?;
-    for breach in &closing.breaches {
+    if let Some(pack) = answer.pack {
+        printer.line(format!("  {}", pack.pack))?;
+    }
+    for breach in answer.breaches {
         printer.line(format!("  {}", message_text(&breach.message)))?;
         for sample in &breach.samples {
             printer.line(format!("    {}", message_text(sample)))?;

@@ -197,8 +197,10 @@ impl TableColumns {
 }
 
 fn format_of(versions: &BTreeMap<u32, SchemaSpec>) -> FileFormat {
-    let newest = versions.keys().next_back();
-    newest.map_or(FileFormat::Parquet, |v| FileFormat::of_version(*v))
+    let newest = versions.last_key_value();
+    newest.map_or(FileFormat::Parquet, |(version, schema)| {
+        FileFormat::of_version(schema.dataset.layer, *version)
+    })
 }
 
 impl OnDemand {

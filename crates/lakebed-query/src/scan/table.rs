@@ -459,6 +459,9 @@ impl LakeTable {
             .collect::<Result<Vec<_>>>()?;
         let source: Arc<dyn FileSource> = match self.columns.format() {
             FileFormat::Parquet => Arc::new(self.parquet_source(session)),
+            FileFormat::Rawpack | FileFormat::RawpackIndex => {
+                return Err(DataFusionError::Internal("a pack as a table".to_owned()));
+            }
             FileFormat::Jsonl => Arc::new(LinesSource::new(
                 self.lake.clone(),
                 Arc::clone(&self.trace.log),

@@ -46,7 +46,9 @@ pub async fn read_footer_stats(
     };
     match file.format {
         FileFormat::Parquet => {}
-        FileFormat::Jsonl => return Ok(Some(stats(Vec::new()))),
+        FileFormat::Jsonl | FileFormat::Rawpack | FileFormat::RawpackIndex => {
+            return Ok(Some(stats(Vec::new())));
+        }
     }
     let last = data_file_path(dataset, partition, &file.name);
     let staged = attempt.map(|a| staged_path(a, &last));

@@ -9,7 +9,7 @@ use crate::ingest::pipeline::Staged;
 use crate::ingest::read::{Form, InputSource, ReadOptions, rules_hash};
 use crate::ingest::request::{IngestRequest, ReplacedRevision, RevisionTarget};
 use crate::log::{DatasetState, other_format};
-use crate::name::{AttemptId, ContentHash};
+use crate::name::{AttemptId, ContentHash, Layer};
 use crate::registry;
 use crate::spec::{
     FieldSpec, FileFormat, PartitionKey, ReadSpec, Requirement, SCHEMALESS_VERSION, SchemaSpec,
@@ -64,6 +64,9 @@ impl<'a> Call<'a> {
         let (schema, schema_hash) = match format_of(request, state)? {
             FileFormat::Parquet => published_schema(lake, request).await?,
             FileFormat::Jsonl => (schemaless(lake, request, state).await?, None),
+            FileFormat::Rawpack | FileFormat::RawpackIndex => {
+                return Err(Error::internal("a pack as a format of ingest"));
+            }
         };
         let read_spec = schema.input.overridden_by(&request.read);
         // Rules that contradict each other are refused before anything is read.
@@ -81,7 +84,7 @@ impl<'a> Call<'a> {
 
     /// Format of the files that the call writes.
     pub(super) fn format(&self) -> FileFormat {
-        FileFormat::of_version(self.version)
+        FileFormat::of_version(self.request.dataset.layer, self.version)
     }
 
     /// That the schema version is still what was read; nothing where there is none.
@@ -151,6 +154,10 @@ impl<'a> Call<'a> {
 /// What the call asks for, and what the dataset holds: one format alone (LOG-12).
 fn format_of(request: &IngestRequest, state: &DatasetState) -> Result<FileFormat> {
     let dataset = &request.dataset;
+    if dataset.layer == Layer::Raw {
+        return Err(Error::invalid(format!("`{dataset}` takes packs alone"))
+            .hint("the raw layer holds what was fetched: `lakebed pack seal`; rows go into `clean/...`"));
+    }
     match (request.format, state.file_format()) {
         (Some(wanted), Some(held)) if wanted != held => Err(other_format(dataset, wanted, held)),
         (Some(format), _) | (None, Some(format)) => Ok(format),

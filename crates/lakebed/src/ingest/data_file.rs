@@ -47,6 +47,9 @@ impl Encoder {
                 sample,
             )?)),
             FileFormat::Jsonl => Self::Lines,
+            FileFormat::Rawpack | FileFormat::RawpackIndex => {
+                return Err(Error::internal("a pack as a format of ingest"));
+            }
         })
     }
 

@@ -1,7 +1,8 @@
 //! The one way a record is put: check, put if absent, else rebase and check again.
 //!
 //! LOG-5: a record is put only when every requirement holds over the fold of all records before it.
-//! LOG-12: a dataset's files are all of one format; schema version 0 is that of JSON lines.
+//! LOG-12: a dataset's files are all of one format; schema version 0 is that of JSON lines, in the raw layer
+//! that of packs and their indexes.
 //! LOG-6: a commit happens once, however often its call is repeated: its id is looked up first, and
 //! a put that lost its answer is recognised by reading the record back. An append that another call's
 //! record carries is known by its attempt.
@@ -129,8 +130,8 @@ fn check_format(state: &DatasetState, draft: &Draft) -> Result<()> {
         let Action::AddFile { partition, file } = action else {
             continue;
         };
-        let wanted = FileFormat::of_version(partition.schema_version);
-        if file.format != wanted {
+        let wanted = FileFormat::of_version(state.dataset().layer, partition.schema_version);
+        if !file.format.belongs_to(wanted) {
             let format = file.format.as_str();
             return Err(Error::internal(format!(
                 "a `{format}` file for {partition}"
@@ -153,7 +154,7 @@ pub fn other_format(dataset: &DatasetRef, wanted: FileFormat, held: FileFormat) 
         "`{dataset}` holds `{held}` files, so it takes no `{wanted}` files"
     ))
     .with("invariant", "LOG-12")
-    .hint("a dataset is wholly tables or wholly JSON lines: take a dataset of another name")
+    .hint("a dataset is wholly tables, wholly JSON lines or wholly packs: take a dataset of another name")
 }
 
 async fn first_unmet(

@@ -138,7 +138,10 @@ impl DatasetState {
     #[must_use]
     pub fn file_format(&self) -> Option<FileFormat> {
         let key = self.partitions.keys().next()?;
-        Some(FileFormat::of_version(key.schema_version))
+        Some(FileFormat::of_version(
+            self.dataset.layer,
+            key.schema_version,
+        ))
     }
 
     /// The dataset.

@@ -658,7 +658,7 @@ async fn rejects_are_tried_again_once() {
     else {
         panic!("the first commit met a conflict");
     };
-    assert_eq!((logged.record.format, logged.record.min_reader), (3, 1));
+    assert_eq!((logged.record.format, logged.record.min_reader), (4, 1));
 
     let retry = |dt: BusinessDate| {
         let commit = kept.clone();

@@ -6,7 +6,7 @@
 //! b/cd/cd34....json  ...
 //! ```
 //!
-//! A frame stands for itself: the body of each of its lines lies in it (PAK-2). So one read gives a capture
+//! PAK-2: a frame stands for itself: the body of each of its lines lies in it. So one read gives a capture
 //! whole, a damaged frame takes no other capture with it, and an erased document touches no other frame.
 //! A body is stored once in a frame; an empty one is not stored.
 

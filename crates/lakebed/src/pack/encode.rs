@@ -1,7 +1,7 @@
 //! Writing a pack from its first to its last byte: frames in the order they are given, then the end of the
 //! tar, the trailer and the seek table.
 //!
-//! PAK-3: the bytes depend on what is given, its order, the profile and the version of zstd alone.
+//! The bytes depend on what is given, its order, the profile and the version of zstd alone (see `seal`).
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::spec::{
 };
 
 /// Frames of terminals close here.
-const TERMINALS_FRAME_BYTES: usize = 8 << 20;
+pub(super) const TERMINALS_FRAME_BYTES: usize = 8 << 20;
 
 /// A pack being written.
 pub(super) struct PackEncoder<W> {
@@ -28,6 +28,8 @@ pub(super) struct PackEncoder<W> {
     /// Raw and compressed bytes of the data frames so far.
     so_far: (u64, u64),
     split_bytes: usize,
+    /// Raw bytes at which frames close, in the place of what the profile says.
+    frame_bytes: Option<usize>,
     counts: Counts,
     time: u64,
 }
@@ -81,6 +83,24 @@ pub(super) fn pack_head(run: &RunKey, profile: PackProfile) -> PackHead {
     }
 }
 
+/// The content of the first frame.
+pub(super) fn head_content(head: &PackHead) -> Result<Vec<u8>> {
+    let mut json =
+        serde_json::to_vec(head).map_err(|e| Error::internal("write PACK.json").caused_by(e))?;
+    json.push(b'\n');
+    let mut raw = Vec::new();
+    let time = PackHead::member_time(&head.run);
+    tar::append(&mut raw, PACK_HEAD_NAME, time, &json)?;
+    Ok(raw)
+}
+
+/// The content of the frames that hold these lines of terminals.
+pub(super) fn terminals_content(time: u64, lines: &[u8]) -> Result<Vec<u8>> {
+    let mut raw = Vec::with_capacity(lines.len() + 2 * tar::BLOCK);
+    tar::append(&mut raw, TERMINALS_NAME, time, lines)?;
+    Ok(raw)
+}
+
 impl<W: Write> PackEncoder<W> {
     /// Begins a pack; its head is written.
     pub(super) fn begin(out: W, run: &RunKey, profile: PackProfile) -> Result<Self> {
@@ -93,15 +113,11 @@ impl<W: Write> PackEncoder<W> {
             table: FrameTable::default(),
             so_far: (0, 0),
             split_bytes: MAX_FRAME_BYTES,
+            frame_bytes: None,
             counts: Counts::default(),
             time,
         };
-        let mut json = serde_json::to_vec(&pack_head(run, profile))
-            .map_err(|e| Error::internal("write PACK.json").caused_by(e))?;
-        json.push(b'\n');
-        let mut raw = Vec::new();
-        tar::append(&mut raw, PACK_HEAD_NAME, time, &json)?;
-        pack.write(&raw, MAX_FRAME_BYTES)?;
+        pack.write(&head_content(&pack_head(run, profile))?, MAX_FRAME_BYTES)?;
         Ok(pack)
     }
 
@@ -112,12 +128,17 @@ impl<W: Write> PackEncoder<W> {
         self
     }
 
+    /// Closes frames at this many raw bytes.
+    #[cfg(test)]
+    pub(super) fn close_at(mut self, bytes: usize) -> Self {
+        self.frame_bytes = Some(bytes);
+        self
+    }
+
     /// The lines of all terminals, by request key.
     pub(super) fn terminals(&mut self, lines: &[u8], requests: u64) -> Result<()> {
-        let mut raw = Vec::with_capacity(lines.len() + 2 * tar::BLOCK);
-        tar::append(&mut raw, TERMINALS_NAME, self.time, lines)?;
         self.counts.requests = requests;
-        self.write(&raw, TERMINALS_FRAME_BYTES)?;
+        self.write(&terminals_content(self.time, lines)?, TERMINALS_FRAME_BYTES)?;
         Ok(())
     }
 
@@ -148,7 +169,9 @@ impl<W: Write> PackEncoder<W> {
     }
 
     fn frame_bytes(&self) -> usize {
-        self.profile.frame_bytes(self.so_far.0, self.so_far.1)
+        let (raw, compressed) = self.so_far;
+        self.frame_bytes
+            .unwrap_or_else(|| self.profile.frame_bytes(raw, compressed))
     }
 
     fn close_frame(&mut self) -> Result<()> {

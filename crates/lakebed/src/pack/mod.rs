@@ -12,37 +12,45 @@
 //! ```
 //!
 //! `tar`, `frame`, `content` are the format from the inside out; `walk` reads frames in their order; `source`
-//! is where bytes come from. PAK-1: nothing is acknowledged before it is durable. PAK-2: every frame stands
-//! for itself. PAK-3: the same captures make the same bytes.
+//! is where bytes come from, `scan` the one pass that index, verification, repair and erasure share.
 
+mod commit;
 mod content;
 mod digest;
 mod durable;
 mod encode;
+mod erase;
 mod frame;
 mod index;
 mod part;
 mod part_shared;
 mod parts;
 mod reader;
+mod repair;
 #[cfg(test)]
 mod samples;
 mod scan;
 mod seal;
 mod source;
 mod spool;
-mod surt;
 mod tail;
 mod tar;
 mod walk;
+mod warc;
 
+pub use commit::{CommitOptions, PackReport, commit_pack, raw_dataset};
 pub use content::body_hash;
+pub use erase::{EraseOutcome, erase_captures};
 pub use index::{PackIndex, write_index};
 pub use part::{PartOptions, PartWriter, Receipt};
 pub use part_shared::{SharedPart, SharedPartOptions};
 pub use parts::{OpenParts, Part, PartCapture, TornTail, open_parts};
 pub use reader::{Capture, PackReader};
+pub use repair::{RepairOutcome, repair_pack};
 pub use scan::{PackDamage, PackScan, scan_pack};
 pub use seal::{PackPlan, SealStats, plan_pack};
 pub use source::{FileSource, MemorySource, ReadAt};
-pub use surt::surt;
+pub use warc::{
+    CdxEntry, ImportOptions, WarcExport, WarcImport, WarcOptions, export_wacz, export_warc,
+    import_warc, write_cdxj,
+};

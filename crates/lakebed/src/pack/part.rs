@@ -17,11 +17,11 @@ use crate::fault::kill_point;
 use crate::name::CaptureId;
 use crate::pack::content::{FrameBuilder, check_capture};
 use crate::pack::durable::{create_folder, lock, sync_folder};
+use crate::pack::encode::head_content;
 use crate::pack::frame::FrameEncoder;
-use crate::pack::tar;
 use crate::spec::{
-    CaptureRecord, MAX_BODY_BYTES, MAX_FRAME_BYTES, PACK_FORMAT, PACK_HEAD_NAME, PACK_SUFFIX,
-    PackHead, PackKind, PackLine, PackProfile, RunKey,
+    CaptureRecord, MAX_BODY_BYTES, MAX_FRAME_BYTES, PACK_FORMAT, PACK_SUFFIX, PackHead, PackKind,
+    PackLine, PackProfile, RunKey,
 };
 use crate::time::{Clock, Instant, unique_id};
 
@@ -253,13 +253,7 @@ impl PartWriter {
     /// files that never got a name.
     fn create_part(&mut self) -> Result<OpenPart> {
         const TRIES: u32 = 5;
-        let mut json = serde_json::to_vec(&self.head)
-            .map_err(|e| Error::internal("write PACK.json").caused_by(e))?;
-        json.push(b'\n');
-        let mut raw = Vec::new();
-        let time = PackHead::member_time(&self.head.run);
-        tar::append(&mut raw, PACK_HEAD_NAME, time, &json)?;
-        let first = self.encoder.encode(&raw)?;
+        let first = self.encoder.encode(&head_content(&self.head)?)?;
         for _ in 0..TRIES {
             self.sequence += 1;
             if let Some(part) = self.try_create(&first)? {

@@ -5,7 +5,7 @@
 //! hundred responses costs a few fsyncs and not a hundred.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,8 +22,9 @@ use crate::time::{Clock, Instant};
 pub struct SharedPartOptions {
     /// When frames and parts close.
     pub part: PartOptions,
-    /// How long a frame waits for more captures when none are there. The longer, the fewer and larger
-    /// frames, and the later an answer; zero = not at all.
+    /// How long a frame waits for more captures when none are there; zero = not at all. Tasks gather while
+    /// the frame before is made durable, so a wait mostly delays answers; it is for disks on which an fsync
+    /// costs more than it.
     pub linger: Duration,
 }
 
@@ -31,7 +32,7 @@ impl Default for SharedPartOptions {
     fn default() -> Self {
         Self {
             part: PartOptions::default(),
-            linger: Duration::from_millis(5),
+            linger: Duration::ZERO,
         }
     }
 }
@@ -137,10 +138,7 @@ fn write_all(mut writer: PartWriter, queue: &Receiver<Job>, options: SharedPartO
             }
             // What is there already comes along even when the time is over.
             let left = deadline.saturating_duration_since(std::time::Instant::now());
-            next = match queue.recv_timeout(left) {
-                Ok(job) => Some(job),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-            };
+            next = queue.recv_timeout(left).ok();
         }
         match writer.flush() {
             Ok(receipts) => answer(&mut waiting, receipts),

@@ -2,8 +2,8 @@
 //!
 //! A part that nobody writes any more is locked, scanned and, where its tail is torn, cut behind its last
 //! good frame; the tail is kept beside it as `<part>.torn`. A part whose writer lives is named and left
-//! alone. Frames were made durable one by one, so a bad frame with good ones behind it is no torn tail:
-//! that is damage, and it is refused by name (PAK-4).
+//! alone. PAK-4: only a torn tail is cut. Frames were made durable one by one, so a bad frame with good ones
+//! behind it is no torn tail: that is damage, and it is refused by name.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

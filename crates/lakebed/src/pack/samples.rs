@@ -4,12 +4,14 @@ use std::path::Path;
 
 use crate::name::{CaptureId, RequestKey};
 use crate::pack::content::body_hash;
+use crate::pack::digest::ContentDigest;
+use crate::pack::encode::PackEncoder;
 use crate::pack::part::{PartOptions, PartWriter, Receipt};
 use crate::pack::parts::open_parts;
 use crate::pack::seal::{PackPlan, plan_pack};
 use crate::spec::{
-    CaptureRecord, PackProfile, RawText, RunKey, TerminalRecord, TerminalState, Truncated,
-    capture_id,
+    CaptureRecord, PackLine, PackProfile, RawText, RunKey, TerminalRecord, TerminalState,
+    Truncated, capture_id,
 };
 use crate::time::{Clock, Instant};
 
@@ -133,6 +135,31 @@ pub(super) fn plan(folder: &Path, range: std::ops::Range<u32>) -> PackPlan {
     let parts = open_parts(folder, &run()).unwrap();
     let terminals = range.map(|n| Ok(terminal(n)));
     plan_pack(&run(), &parts, terminals, PackProfile::Std, folder).unwrap()
+}
+
+/// The bytes of a pack of these pages in frames of about 2 KiB.
+pub(super) fn small_frames(range: std::ops::Range<u32>) -> Vec<u8> {
+    let mut pack = PackEncoder::begin(Vec::new(), &run(), PackProfile::Std)
+        .unwrap()
+        .close_at(2048);
+    let mut digest = ContentDigest::default();
+    let mut terminals: Vec<TerminalRecord> = range.clone().map(terminal).collect();
+    terminals.sort_by(|a, b| a.request_key.cmp(&b.request_key));
+    let mut lines = Vec::new();
+    for terminal in &terminals {
+        let mut line = serde_json::to_vec(terminal).unwrap();
+        line.push(b'\n');
+        digest.add_terminal(&terminal.request_key, &line);
+        lines.extend(line);
+    }
+    pack.terminals(&lines, terminals.len() as u64).unwrap();
+    for (capture, body) in pages(range) {
+        let line = PackLine::Capture(Box::new(capture));
+        let bytes = line.to_bytes().unwrap();
+        digest.add_capture(line.capture_id(), &bytes);
+        pack.capture(&line, &bytes, || Ok(body)).unwrap();
+    }
+    pack.finish(digest.finish(&run())).unwrap().0
 }
 
 /// The bytes of a pack of these pages.

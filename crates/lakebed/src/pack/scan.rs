@@ -14,9 +14,9 @@ use crate::pack::content::{Content, PlacedLine, check_body};
 use crate::pack::digest::ContentDigest;
 use crate::pack::encode::FrameTable;
 use crate::pack::source::ReadAt;
-use crate::pack::surt::surt;
 use crate::pack::tail::{PackTail, newer_format};
 use crate::pack::walk::{Step, Unit, find_next, step_at};
+use crate::spec::surt;
 use crate::spec::{
     IndexRow, PACK_FORMAT, PADDING_MAGIC, PackHead, PackKind, PackLine, PackTrailer, RunKey,
     TerminalRecord, Truncated,
@@ -92,7 +92,7 @@ impl PackScan {
 /// # Errors
 /// Failures of reading, and a newer format; damage is in the answer.
 pub fn scan_pack(source: &dyn ReadAt) -> Result<PackScan> {
-    scan_with(source, &mut |_, _, _| Ok(()))
+    scan_with(source, None, &mut |_, _, _| Ok(()))
 }
 
 /// Called for every whole unit of captures with its lines and bodies, in order.
@@ -100,8 +100,12 @@ pub(super) type Visit<'a> = dyn FnMut(&Unit, &[PlacedLine], &[Body]) -> Result<(
 /// A body and where it lies in the content of its unit.
 pub(super) type Body = (BodyHash, std::ops::Range<usize>);
 
-/// As [`scan_pack`], showing each whole unit as it is read.
-pub(super) fn scan_with(source: &dyn ReadAt, visit: &mut Visit<'_>) -> Result<PackScan> {
+/// As [`scan_pack`], showing each whole unit as it is read. `run` is whose pack it is where its head is lost.
+pub(super) fn scan_with(
+    source: &dyn ReadAt,
+    run: Option<&RunKey>,
+    visit: &mut Visit<'_>,
+) -> Result<PackScan> {
     let tail = PackTail::read(source);
     if let Err(error) = &tail
         && error.kind() == crate::error::ErrorKind::Unavailable
@@ -124,7 +128,7 @@ pub(super) fn scan_with(source: &dyn ReadAt, visit: &mut Visit<'_>) -> Result<Pa
             Step::Bad { error, next } => scan.bad(source, at, error.to_string(), next)?,
         };
     }
-    scan.finish(source, tail.as_ref().err())
+    scan.finish(source, run, tail.as_ref().err())
 }
 
 /// State of a scan.
@@ -386,7 +390,12 @@ impl<'a> Scanner<'a> {
         });
     }
 
-    fn finish(mut self, source: &dyn ReadAt, tail_error: Option<&Error>) -> Result<PackScan> {
+    fn finish(
+        mut self,
+        source: &dyn ReadAt,
+        run: Option<&RunKey>,
+        tail_error: Option<&Error>,
+    ) -> Result<PackScan> {
         let kind = self.head.as_ref().map(|h| h.kind);
         if self.head.is_none() {
             self.note(0, "`PACK.json` is missing or damaged");
@@ -403,7 +412,7 @@ impl<'a> Scanner<'a> {
                 self.note(source.size(), error.to_string());
             }
         }
-        let run = self.head.as_ref().map(|h| h.run.clone());
+        let run = self.head.as_ref().map(|h| h.run.clone()).or(run.cloned());
         let content = run
             .as_ref()
             .map(|run: &RunKey| std::mem::take(&mut self.digest).finish(run));

@@ -22,7 +22,7 @@ use crate::pack::digest::ContentDigest;
 use crate::pack::encode::PackEncoder;
 use crate::pack::parts::{OpenParts, PartCapture};
 use crate::pack::spool::{Place, Spool};
-use crate::pack::surt::surt;
+use crate::spec::surt;
 use crate::spec::{
     PackFileName, PackLine, PackProfile, PackTrailer, RunKey, TerminalRecord, TerminalState,
 };

@@ -8,9 +8,11 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::name::BodyHash;
+use crate::pack::durable::create_folder;
 
 /// Bodies and lines of the parts.
 pub(super) struct Spool {
@@ -30,9 +32,12 @@ pub(super) struct Place {
 }
 
 impl Spool {
-    /// A spool in the folder. Whoever makes one holds the locks of the folder's parts, so there is no other.
+    /// A spool in the folder, which need not exist yet.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let path = folder.join("seal.spool");
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        create_folder(folder)?;
+        let (process, n) = (std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
+        let path = folder.join(format!("{process}-{n}.spool"));
         let opened = OpenOptions::new()
             .read(true)
             .write(true)
@@ -40,7 +45,7 @@ impl Spool {
             .truncate(true)
             .open(&path);
         let file = opened.map_err(|e| Error::io("create the file", path.display(), e))?;
-        // Where an open file keeps its name, the next seal writes over it.
+        // Where an open file keeps its name, it is left over and may be deleted by hand.
         drop(std::fs::remove_file(&path));
         let encoder = zstd::bulk::Compressor::new(1)
             .map_err(|e| Error::internal("set up the compressor").caused_by(e))?;
@@ -73,6 +78,10 @@ impl Spool {
     }
 
     fn append(&mut self, bytes: &[u8], raw: usize) -> Result<Place> {
+        if !self.is_writing {
+            self.file.seek(SeekFrom::Start(self.len)).map_err(failed)?;
+            self.is_writing = true;
+        }
         self.file.write_all(bytes).map_err(failed)?;
         let place = Place {
             offset: self.len,
@@ -109,5 +118,5 @@ impl Spool {
 }
 
 fn failed(e: std::io::Error) -> Error {
-    Error::io("use the file", "seal.spool", e)
+    Error::io("use the file", "spool", e)
 }

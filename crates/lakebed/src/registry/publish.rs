@@ -120,6 +120,11 @@ async fn check_no_lines(lake: &Lake, spec: &SchemaSpec) -> Result<()> {
         ))
         .with("invariant", "LOG-12")
         .hint("publish the schema of a dataset of another name, and ingest the files there")),
+        Some(FileFormat::Rawpack | FileFormat::RawpackIndex) => Err(Error::precondition(format!(
+            "`{}` holds packs, which have no schema",
+            spec.dataset
+        ))
+        .with("invariant", "LOG-12")),
         Some(FileFormat::Parquet) | None => Ok(()),
     }
 }

@@ -13,20 +13,25 @@ use crate::spec::{PartitionKey, PartitionState};
 use crate::time::{BusinessDate, Instant};
 
 /// Format number of records this program writes.
-pub const RECORD_FORMAT: u32 = 3;
+pub const RECORD_FORMAT: u32 = 4;
 /// The oldest reader that understands a record which uses nothing newer ([`min_reader`]).
 pub const RECORD_MIN_READER: u32 = 1;
 
 /// The oldest reader that folds a record of these actions, with or without appends that joined it.
 #[must_use]
 pub fn min_reader(actions: &[Action], joined: &[JoinedAppend]) -> u32 {
-    if !joined.is_empty() {
-        return 3;
-    }
+    let joined = if joined.is_empty() {
+        RECORD_MIN_READER
+    } else {
+        3
+    };
     let of_action = |action: &Action| match action {
         Action::AddPartition { .. } | Action::RetryRejects { .. } => 2,
-        Action::AddFile { .. }
-        | Action::RemoveFile { .. }
+        Action::AddFile { file, .. } => match file.format {
+            FileFormat::Parquet | FileFormat::Jsonl => RECORD_MIN_READER,
+            FileFormat::Rawpack | FileFormat::RawpackIndex => 4,
+        },
+        Action::RemoveFile { .. }
         | Action::AddInput { .. }
         | Action::AddRejects { .. }
         | Action::SetState { .. }
@@ -36,7 +41,7 @@ pub fn min_reader(actions: &[Action], joined: &[JoinedAppend]) -> u32 {
         | Action::EraseInput { .. } => RECORD_MIN_READER,
     };
     let newest = actions.iter().map(of_action).max();
-    newest.unwrap_or(RECORD_MIN_READER)
+    newest.unwrap_or(RECORD_MIN_READER).max(joined)
 }
 
 /// Where a dataset's log ends, or how far a catalog has applied it.
@@ -357,12 +362,16 @@ impl Action {
 
 /// Format of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum FileFormat {
     /// Apache Parquet.
     Parquet,
     /// JSON lines in zstd.
     Jsonl,
+    /// A raw day pack; its rows are its captures.
+    Rawpack,
+    /// The index of the pack of the same name; it has no rows of its own.
+    RawpackIndex,
 }
 
 impl FileFormat {
@@ -372,6 +381,8 @@ impl FileFormat {
         match self {
             Self::Parquet => "parquet",
             Self::Jsonl => "jsonl",
+            Self::Rawpack => "rawpack",
+            Self::RawpackIndex => "rawpack_index",
         }
     }
 }
@@ -427,7 +438,7 @@ impl LoadKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataFileSpec {
-    /// `part-<n>-<16 hex>.parquet`, within the partition folder.
+    /// `part-<n>-<16 hex>.parquet`, or that of a pack or its index, within the partition folder.
     pub name: String,
     /// Format.
     pub format: FileFormat,

@@ -1,10 +1,13 @@
-//! Data that is no table: whole JSON values, one a line, without a schema.
+//! Data that is no table: whole JSON values, one a line, without a schema; and the bytes as they were fetched.
 //!
-//! Such a dataset has schema version 0 alone, its files are JSON lines in zstd, and SQL shows it as one
-//! column. A dataset is wholly of this kind or wholly tables (LOG-12).
+//! Such a dataset has schema version 0 alone. In the raw layer its files are packs and their indexes; in
+//! others they are JSON lines in zstd, and SQL shows it as one column. A dataset is wholly of one kind
+//! (LOG-12).
 
-use crate::name::DatasetRef;
-use crate::spec::{FieldSpec, FieldType, FileFormat, ReadSpec, SchemaSpec};
+use crate::name::{DatasetRef, Layer};
+use crate::spec::{
+    FieldSpec, FieldType, FileFormat, PACK_INDEX_SUFFIX, PACK_SUFFIX, ReadSpec, SchemaSpec,
+};
 
 /// The schema version of what has no schema.
 pub const SCHEMALESS_VERSION: u32 = 0;
@@ -14,13 +17,20 @@ pub const JSON_COLUMN: &str = "json";
 const JSON_FIELD_ID: u32 = 1;
 
 impl FileFormat {
-    /// The format of the files of a schema version.
+    /// The format of the files of a schema version in a layer; of packs and their indexes, the packs.
     #[must_use]
-    pub fn of_version(schema_version: u32) -> Self {
-        match schema_version {
-            SCHEMALESS_VERSION => Self::Jsonl,
+    pub fn of_version(layer: Layer, schema_version: u32) -> Self {
+        match (layer, schema_version) {
+            (Layer::Raw, SCHEMALESS_VERSION) => Self::Rawpack,
+            (Layer::Clean | Layer::Feature, SCHEMALESS_VERSION) => Self::Jsonl,
             _ => Self::Parquet,
         }
+    }
+
+    /// Whether a file of this format lies among files of `main`.
+    #[must_use]
+    pub fn belongs_to(self, main: Self) -> bool {
+        self == main || (self, main) == (Self::RawpackIndex, Self::Rawpack)
     }
 
     /// The end of a data file's name.
@@ -29,6 +39,8 @@ impl FileFormat {
         match self {
             Self::Parquet => "parquet",
             Self::Jsonl => "jsonl.zst",
+            Self::Rawpack => &PACK_SUFFIX[1..],
+            Self::RawpackIndex => &PACK_INDEX_SUFFIX[1..],
         }
     }
 }

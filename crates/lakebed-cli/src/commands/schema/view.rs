@@ -58,6 +58,11 @@ pub(crate) async fn view(args: &ViewArgs, globals: &Globals<'_>) -> Result<Exit>
     };
     let view = match state.file_format() {
         Some(FileFormat::Jsonl) => registry::write_lines_view(&request)?,
+        Some(FileFormat::Rawpack | FileFormat::RawpackIndex) => {
+            return Err(Error::invalid(format!(
+                "`{dataset}` holds packs, which are no table"
+            )));
+        }
         Some(FileFormat::Parquet) | None => registry::write_view(&request)?,
     };
     match globals.printer.format() {

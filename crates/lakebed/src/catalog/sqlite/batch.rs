@@ -121,8 +121,12 @@ impl<'a> Held<'a> {
             (Some(word), None) => (*word).clone_into(&mut self.row.provenance),
             (Some(_), Some(_)) => "merged".clone_into(&mut self.row.provenance),
         }
+        // Not that of its first file: the index of a pack comes before it.
         if let Some(first) = self.files.values().next() {
-            self.row.file_format = first.format;
+            self.row.file_format = match first.format {
+                FileFormat::RawpackIndex => FileFormat::Rawpack,
+                format => format,
+            };
         }
     }
 }
@@ -302,7 +306,10 @@ impl<'a> Step<'_, 'a> {
                 "the record begins `{key}`, which exists"
             )));
         }
-        let (format, provenance) = (FileFormat::of_version(key.schema_version), Provenance::Live);
+        let (format, provenance) = (
+            FileFormat::of_version(self.batch.dataset.layer, key.schema_version),
+            Provenance::Live,
+        );
         self.create_partition(key, state, (format, provenance));
         Ok(())
     }

@@ -199,7 +199,12 @@ impl<'r> Columns<'r> {
 
     pub(super) fn format(&mut self) -> Result<FileFormat> {
         self.word(
-            &[FileFormat::Parquet, FileFormat::Jsonl],
+            &[
+                FileFormat::Parquet,
+                FileFormat::Jsonl,
+                FileFormat::Rawpack,
+                FileFormat::RawpackIndex,
+            ],
             FileFormat::as_str,
         )
     }

@@ -1,7 +1,7 @@
 //! Folders against the log: data files, strangers, `_SUCCESS`, rejects, the stage.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -15,8 +15,11 @@ use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity}
 use crate::log::{
     DatasetState, FileState, Partition, expected_success, find_file, staged_dataset, staged_paths,
 };
-use crate::name::{AttemptId, ContentHash, DatasetRef};
-use crate::spec::{FileFormat, PartitionKey, PartitionState, SCHEMALESS_VERSION, SuccessSpec};
+use crate::name::{AttemptId, ContentHash, DatasetRef, Layer};
+use crate::spec::{
+    FileFormat, PartitionKey, PartitionState, SCHEMALESS_VERSION, SEEK_FOOTER_BYTES, SuccessSpec,
+    decode_seek_table, decode_trailer, seek_table_bytes,
+};
 use crate::store::{
     Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, final_path, rejects_dir, stage_dir,
     stage_root, staged_path, success_path,
@@ -290,6 +293,9 @@ fn count_rows(file: std::fs::File, format: FileFormat) -> Option<u64> {
             let reader = SerializedFileReader::new(file).ok()?;
             u64::try_from(reader.metadata().file_metadata().num_rows()).ok()
         }
+        FileFormat::Rawpack => count_captures(file),
+        // It has no rows of its own; that it can be read is what is asked.
+        FileFormat::RawpackIndex => SerializedFileReader::new(file).ok().map(|_| 0),
         FileFormat::Jsonl => {
             let mut text = zstd::Decoder::new(file).ok()?;
             let mut piece = vec![0; 1 << 16];
@@ -306,6 +312,24 @@ fn count_rows(file: std::fs::File, format: FileFormat) -> Option<u64> {
             }
         }
     }
+}
+
+/// The captures of a pack, as its trailer says. The bytes were compared before, and what they say was
+/// verified when they were committed.
+fn count_captures(mut file: std::fs::File) -> Option<u64> {
+    let mut end = |length: usize| -> Option<Vec<u8>> {
+        let from_end = i64::try_from(length).ok()?;
+        file.seek(SeekFrom::End(-from_end)).ok()?;
+        let mut bytes = vec![0; length];
+        file.read_exact(&mut bytes).ok()?;
+        Some(bytes)
+    };
+    let table_len = seek_table_bytes(&end(SEEK_FOOTER_BYTES)?).ok()?;
+    let rows = decode_seek_table(&end(table_len)?).ok()?;
+    let trailer_len = usize::try_from(rows.last()?.compressed).ok()?;
+    let tail = end(trailer_len + table_len)?;
+    let (trailer, _) = decode_trailer(&tail[..trailer_len]).ok()?;
+    Some(trailer.captures)
 }
 
 async fn deep_check(
@@ -589,7 +613,9 @@ fn advise(state: &DatasetState, notes: &mut Notes<'_>) {
         let day = days.entry(key.dt).or_default();
         day.0 += files;
         day.1 += bytes;
-        if files > SMALL_FILES && bytes / files < SMALL_BYTES {
+        // A run has one pack and one index, however small: they are not to be joined.
+        let can_join = state.dataset().layer != Layer::Raw;
+        if can_join && files > SMALL_FILES && bytes / files < SMALL_BYTES {
             note_small(key, files, bytes, notes);
         }
     }

@@ -147,7 +147,7 @@ async fn appends_that_wait_share_one_record() {
     assert_eq!(numbers(&answers), [1; 5]);
     let record = &committed(&answers[0]).record;
     assert_eq!((record.joined.len(), record.actions.len()), (4, 10));
-    assert_eq!((record.format, record.min_reader), (3, 3));
+    assert_eq!((record.format, record.min_reader), (4, 3));
     // Each caller has the fold up to there, and each file its own attempt.
     let state = DatasetState::load(&f.lake, &dataset()).await.unwrap();
     for (_, own) in &answers {

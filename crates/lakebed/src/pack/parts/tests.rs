@@ -140,7 +140,10 @@ fn a_flip_before_the_last_frame_is_damage_and_no_torn_tail() {
             }
         }
     }
-    assert!(harmless < 8, "{harmless} flips were not seen");
+    assert!(
+        harmless * 50 < whole.len() / 3,
+        "{harmless} flips were not seen"
+    );
 }
 
 #[test]

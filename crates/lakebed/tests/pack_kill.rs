@@ -1,0 +1,302 @@
+//! Kill points between a part and its commit: whatever was acknowledged is in the pack.
+//!
+//! The test runs itself again as a child that writes parts, opens them or seals them, and dies at the point
+//! the environment names. What the child acknowledged it wrote down, line by line.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails here fails the test that called it"
+)]
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use lakebed::Result;
+use lakebed::catalog::{Catalog, SqliteCatalog, sync_all};
+use lakebed::govern::audit::{AuditOptions, audit, repair};
+use lakebed::name::{CaptureId, RequestKey};
+use lakebed::pack::{
+    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, body_hash, commit_pack,
+    open_parts, plan_pack,
+};
+use lakebed::spec::{
+    By, CaptureRecord, PackProfile, Provenance, RawText, RunKey, TerminalRecord, TerminalState,
+    Truncated, capture_id,
+};
+use lakebed::store::{Lake, LocalStore};
+use lakebed::time::{Clock, Instant};
+
+/// Names the child's folder; set by the test alone.
+const FOLDER: &str = "PACK_KILL_FOLDER";
+/// Names what the child does.
+const TASK: &str = "PACK_KILL_TASK";
+const PAGES: u32 = 30;
+
+fn run() -> RunKey {
+    RunKey {
+        source: "books".parse().unwrap(),
+        date: "2026-11-30".parse().unwrap(),
+        run: "day".parse().unwrap(),
+    }
+}
+
+fn page(n: u32) -> (CaptureRecord, Vec<u8>) {
+    let key = RequestKey::of(&n.to_le_bytes());
+    let body = format!("<html>page {n}</html>").into_bytes();
+    let capture = CaptureRecord {
+        capture_id: capture_id(&run(), &key, 1, 0),
+        request_key: key,
+        attempt: 1,
+        hop: 0,
+        kind: "detail".parse().unwrap(),
+        method: "GET".to_owned(),
+        url: format!("https://books.example/{n}"),
+        fetched_at: Instant::from_micros(1_764_500_000_000_000 + i64::from(n)),
+        status: Some(200),
+        http_version: Some("HTTP/1.1".to_owned()),
+        remote_ip: None,
+        request_head: RawText::default(),
+        request_body: None,
+        response_head: RawText(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
+        content_type: Some("text/html".to_owned()),
+        charset: None,
+        removed_encodings: Vec::new(),
+        wire_len: body.len() as u64,
+        body_len: body.len() as u64,
+        body_sha256: Some(body_hash(&body).unwrap()),
+        truncated: Truncated::None,
+        error: None,
+    };
+    (capture, body)
+}
+
+fn terminal(n: u32) -> TerminalRecord {
+    let (capture, _) = page(n);
+    TerminalRecord {
+        request_key: capture.request_key,
+        stage: capture.kind,
+        method: capture.method,
+        url: capture.url,
+        state: TerminalState::Done,
+        class: None,
+        attempts: 1,
+        capture: Some(capture.capture_id),
+    }
+}
+
+/// Writes the pages of the range and notes each that has a receipt.
+fn write_pages(folder: &Path, range: std::ops::Range<u32>) {
+    let options = PartOptions {
+        part_bytes: 1024,
+        ..PartOptions::default()
+    };
+    let mut writer =
+        PartWriter::new(&folder.join("parts"), &run(), options, &Clock::System).unwrap();
+    let mut notes = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join("acknowledged"))
+        .unwrap();
+    for n in range {
+        let (capture, body) = page(n);
+        let mut receipts = writer.append(&capture, &body, capture.fetched_at).unwrap();
+        if n % 3 == 2 {
+            receipts.extend(writer.flush().unwrap());
+        }
+        for receipt in receipts {
+            writeln!(notes, "{}", receipt.capture_id).unwrap();
+        }
+    }
+    for receipt in writer.finish().unwrap() {
+        writeln!(notes, "{}", receipt.capture_id).unwrap();
+    }
+}
+
+async fn open_lake(folder: &Path) -> (Lake, Arc<SqliteCatalog>) {
+    let store = Arc::new(LocalStore::new(folder.join("lake")));
+    let clock = Arc::new(Clock::System);
+    let lake = Lake::open_or_create(store, clock, "Asia/Taipei")
+        .await
+        .unwrap();
+    let catalog = SqliteCatalog::open(folder.join("catalog.db"))
+        .await
+        .unwrap();
+    let catalog = Arc::new(catalog);
+    sync_all(&lake, &*catalog).await.unwrap();
+    (lake, catalog)
+}
+
+async fn seal(folder: &Path) -> Result<PackReport> {
+    let (lake, catalog) = open_lake(folder).await;
+    let parts = open_parts(&folder.join("parts"), &run())?;
+    let terminals = (0..PAGES).map(|n| Ok(terminal(n)));
+    let plan = plan_pack(
+        &run(),
+        &parts,
+        terminals,
+        PackProfile::Std,
+        &folder.join("parts"),
+    )?;
+    let options = CommitOptions {
+        by: By::this_program(),
+        complete: true,
+        late: false,
+        provenance: Provenance::Live,
+    };
+    commit_pack(&lake, &*catalog, plan, &options).await
+}
+
+/// What the child does; without its environment nothing.
+#[test]
+fn child() {
+    let (Some(folder), Ok(task)) = (std::env::var_os(FOLDER), std::env::var(TASK)) else {
+        return;
+    };
+    let folder = PathBuf::from(folder);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    match task.as_str() {
+        "write" => write_pages(&folder, 0..PAGES),
+        "open" => drop(open_parts(&folder.join("parts"), &run()).unwrap()),
+        "seal" => drop(runtime.block_on(seal(&folder)).unwrap()),
+        other => panic!("no task `{other}`"),
+    }
+}
+
+/// Runs the child until it dies at the point; whether it did.
+fn dies_at(folder: &Path, task: &str, point: &str) -> bool {
+    let done = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(FOLDER, folder)
+        .env(TASK, task)
+        .env("LAKEBED_KILL_POINT", point)
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success() || done.status.code().is_none(),
+        "{task} at {point}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    !done.status.success()
+}
+
+fn acknowledged(folder: &Path) -> BTreeSet<CaptureId> {
+    let text = std::fs::read_to_string(folder.join("acknowledged")).unwrap_or_default();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn in_parts(folder: &Path) -> BTreeSet<CaptureId> {
+    let parts = open_parts(&folder.join("parts"), &run()).unwrap();
+    parts
+        .captures()
+        .map(|c| c.unwrap().capture.capture_id)
+        .collect()
+}
+
+/// After a crash: what is missing is fetched again, the run is sealed, everything is there once.
+fn recover_and_check(folder: &Path, what: &str) {
+    let known = in_parts(folder);
+    let missing = acknowledged(folder).difference(&known).count();
+    assert_eq!(
+        missing, 0,
+        "{what}: {missing} acknowledged captures are lost"
+    );
+    write_pages(folder, 0..PAGES);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let report = seal(folder).await.unwrap();
+        let (lake, catalog) = open_lake(folder).await;
+        let catalog: Arc<dyn Catalog> = catalog;
+        let options = AuditOptions { deep: true };
+        let found = audit(&lake, Arc::clone(&catalog), options).await.unwrap();
+        repair(&lake, Arc::clone(&catalog), &found, By::this_program())
+            .await
+            .unwrap();
+        let found = audit(&lake, catalog, options).await.unwrap();
+        assert!(found.is_clean(), "{what}: {:?}", found.findings);
+        let reader = PackReader::open(&folder.join("lake").join(&report.pack)).unwrap();
+        let ids: Vec<CaptureId> = reader
+            .replay()
+            .map(|c| c.unwrap().capture.capture_id)
+            .collect();
+        assert_eq!(ids.len(), PAGES as usize, "{what}");
+        assert!(
+            acknowledged(folder).iter().all(|id| ids.contains(id)),
+            "{what}"
+        );
+    });
+}
+
+/// Attacks PAK-1 and PAK-7.
+#[test]
+fn a_kill_at_every_point_loses_nothing_acknowledged() {
+    let writing = [
+        "pack.part_created",
+        "pack.frame_written",
+        "pack.frame_durable",
+    ];
+    for point in writing {
+        for nth in 1..=4 {
+            let folder = tempfile::tempdir().unwrap();
+            let point = format!("{point}:{nth}");
+            let died = dies_at(folder.path(), "write", &point);
+            assert!(died || nth > 1, "nothing reaches {point}");
+            recover_and_check(folder.path(), &point);
+        }
+    }
+    for point in ["pack.torn_kept", "pack.torn_cut"] {
+        let folder = tempfile::tempdir().unwrap();
+        write_pages(folder.path(), 0..9);
+        let parts = folder.path().join("parts");
+        let first = std::fs::read_dir(&parts)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(first)
+            .unwrap();
+        file.write_all(b"\x28\xb5\x2f\xfd torn").unwrap();
+        drop(file);
+        assert!(
+            dies_at(folder.path(), "open", point),
+            "nothing reaches {point}"
+        );
+        let torn = std::fs::read_dir(&parts).unwrap().filter(|e| {
+            e.as_ref()
+                .unwrap()
+                .path()
+                .extension()
+                .is_some_and(|x| x == "torn")
+        });
+        assert_eq!(torn.count(), 1, "{point}: the tail is kept");
+        recover_and_check(folder.path(), point);
+    }
+    let sealing = [
+        "pack.staged",
+        "pack.before_commit",
+        "log.linked",
+        "move.before",
+        "move.one_moved",
+    ];
+    for point in sealing {
+        let folder = tempfile::tempdir().unwrap();
+        write_pages(folder.path(), 0..PAGES);
+        assert!(
+            dies_at(folder.path(), "seal", point),
+            "nothing reaches {point}"
+        );
+        recover_and_check(folder.path(), point);
+    }
+}
