@@ -11,6 +11,7 @@ mod demo;
 mod global;
 mod govern;
 mod ingest;
+mod pack;
 mod project;
 mod root;
 mod schema;
@@ -24,6 +25,10 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};
+pub(crate) use pack::{
+    PackCatArgs, PackCommand, PackEraseArgs, PackExportArgs, PackImportArgs, PackListArgs,
+    PackRepairArgs, PackSealArgs, PackVerifyArgs, ProfileArg, RunArgs,
+};
 pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
 pub(crate) use root::{Cli, Command};
 pub(crate) use schema::{

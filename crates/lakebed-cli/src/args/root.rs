@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, DemoArgs, GlobalArgs,
-    IngestArgs, InitArgs, LogArgs, PartitionsArgs, RejectsArgs, ReopenArgs, RollbackArgs,
-    RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
+    IngestArgs, InitArgs, LogArgs, PackCommand, PartitionsArgs, RejectsArgs, ReopenArgs,
+    RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -56,6 +56,9 @@ pub(crate) enum Command {
     Reopen(ReopenArgs),
     /// Forbid an unfinished attempt to commit
     Abandon(AbandonArgs),
+    /// Raw day packs: what was fetched
+    #[command(subcommand)]
+    Pack(PackCommand),
     /// Commits of a dataset, oldest first
     Log(LogArgs),
     /// The SQL catalog, an index that can be rebuilt from the lake

@@ -8,6 +8,7 @@ mod govern;
 mod history;
 mod ingest;
 mod log;
+mod pack;
 mod project;
 mod read;
 mod rejects;
