@@ -13,6 +13,7 @@ mod demo_site;
 mod global;
 mod govern;
 mod ingest;
+mod pack;
 mod project;
 mod queue;
 mod root;
@@ -29,6 +30,10 @@ pub(crate) use demo_site::DemoSiteArgs;
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};
+pub(crate) use pack::{
+    PackCatArgs, PackCommand, PackEraseArgs, PackExportArgs, PackImportArgs, PackListArgs,
+    PackRepairArgs, PackRunArgs, PackSealArgs, PackVerifyArgs, ProfileArg,
+};
 pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
 pub(crate) use queue::{
     QueueCommand, QueueListArgs, QueuePruneArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs,

@@ -4,9 +4,9 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
-    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PartitionsArgs, QueueCommand,
-    RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs, SourceCommand,
-    SqlArgs, SwitchArgs,
+    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, PartitionsArgs,
+    QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs,
+    SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -62,6 +62,9 @@ pub(crate) enum Command {
     Reopen(ReopenArgs),
     /// Forbid an unfinished attempt to commit
     Abandon(AbandonArgs),
+    /// Raw day packs: what was fetched
+    #[command(subcommand)]
+    Pack(PackCommand),
     /// Commits of a dataset, oldest first
     Log(LogArgs),
     /// The SQL catalog, an index that can be rebuilt from the lake

@@ -3,11 +3,11 @@
 use lakebed::Result;
 
 use crate::args::{
-    CatalogCommand, Cli, Command, ConfigCommand, CrawlArgs, CrawlCommand, QueueCommand,
-    SchemaCommand, SourceCommand, SqlFormat, TextFormat,
+    CatalogCommand, Cli, Command, ConfigCommand, CrawlArgs, CrawlCommand, PackCommand,
+    QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, crawl, dataset, govern, history, ingest, log, project, queue, rejects, revision,
+    catalog, crawl, dataset, govern, history, ingest, log, pack, project, queue, rejects, revision,
     schema, source, sql,
 };
 use crate::context::Globals;
@@ -39,6 +39,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Seal(args) => dataset::seal(args, globals).await,
         Command::Reopen(args) => dataset::reopen(args, globals).await,
         Command::Abandon(args) => dataset::abandon(args, globals).await,
+        Command::Pack(command) => pack::run(command, globals).await,
         Command::Log(args) => log::log(&args, globals).await,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(_) => catalog::status(globals).await,
@@ -136,6 +137,16 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         Command::Seal(args) => args.output.format,
         Command::Reopen(args) => args.output.format,
         Command::Abandon(args) => args.output.format,
+        Command::Pack(command) => match command {
+            PackCommand::Seal(args) => args.output.format,
+            PackCommand::List(args) => args.output.format,
+            PackCommand::Cat(args) => args.output.format,
+            PackCommand::Verify(args) => args.output.format,
+            PackCommand::Repair(args) => args.output.format,
+            PackCommand::Export(args) => args.output.format,
+            PackCommand::Import(args) => args.output.format,
+            PackCommand::Erase(args) => args.output.format,
+        },
         Command::Log(args) => args.output.format,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(args) => args.output.format,

@@ -9,6 +9,7 @@ mod govern;
 mod history;
 mod ingest;
 mod log;
+mod pack;
 mod project;
 mod queue;
 mod read;

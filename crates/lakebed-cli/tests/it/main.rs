@@ -12,6 +12,7 @@ mod lake;
 mod latest;
 mod lines;
 mod output;
+mod pack;
 mod personal;
 mod project;
 mod real;
