@@ -327,6 +327,18 @@ impl Run {
         self
     }
 
+    /// Fails unless standard output holds each text.
+    #[track_caller]
+    pub(crate) fn prints(self, texts: &[&str]) -> Self {
+        for text in texts {
+            assert!(
+                self.stdout.contains(text),
+                "`{text}` is not printed: {self}"
+            );
+        }
+        self
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {

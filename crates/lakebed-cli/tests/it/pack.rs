@@ -36,7 +36,7 @@ fn import(lake: &TestLake, pages: u32, parts: &str, terminals: &str) {
     let run = ["--source", "books", "--date", DAY];
     let files = ["--parts", parts, "--terminals", terminals];
     let args = [&["pack", "import", &name][..], &run, &files].concat();
-    lake.run(&args).ok().says(&["capture"]);
+    lake.run(&args).ok().prints(&["capture"]);
 }
 
 fn seal(lake: &TestLake, parts: &str, terminals: &str, more: &[&str]) -> crate::lake::Run {
@@ -73,7 +73,7 @@ fn a_warc_becomes_a_pack_of_the_lake() {
     let pack = pack.to_str().unwrap();
     lake.run(&["pack", "verify", pack])
         .ok()
-        .says(&["whole: 20 captures"]);
+        .prints(&["whole: 20 captures"]);
     let listed = lake
         .run(&["pack", "list", pack, "--format", "json"])
         .ok()

@@ -15,11 +15,20 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 14] = [
+pub const OTHER_VARIABLES: [(&str, &str); 17] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
     ),
+    (
+        "LAKEBED_SOURCE",
+        "set for a `seed_command`: the source that is seeded",
+    ),
+    (
+        "LAKEBED_DATE",
+        "set for a `seed_command`: the business date",
+    ),
+    ("LAKEBED_RUN", "set for a `seed_command`: the run"),
     (
         "LAKEBED_KILL_POINT",
         "tests: the step of a write at which a debug build dies",

@@ -139,62 +139,59 @@ impl ClosingRules {
     #[must_use]
     pub fn judge(&self, books: &RunBooks) -> Vec<Breach> {
         let mut breaches = Vec::new();
-        let mut add = |kind, message: String, samples: Vec<String>| {
-            breaches.push(Breach {
-                kind,
-                message,
-                samples,
-            });
-        };
-        let done = books.state(RequestState::Done);
-        let dead = books.state(RequestState::Dead);
-        let rows: u64 = books.states.values().sum();
-        let sample = |name: &str| books.samples.get(name).cloned().unwrap_or_default();
         if let Some(reason) = &books.stopped {
-            add(
+            breaches.push(Breach::new(
                 BreachKind::Stopped,
                 format!("the run was stopped: {reason}"),
-                Vec::new(),
-            );
+            ));
         }
         if books.unfinished() > 0 {
-            let states = [
-                RequestState::Pending,
-                RequestState::InFlight,
-                RequestState::Failed,
-            ];
-            let counts = states
-                .map(|s| format!("{} {}", books.state(s), s.as_str()))
-                .join(", ");
-            let samples = states.iter().flat_map(|s| sample(s.as_str())).collect();
-            add(
-                BreachKind::Unfinished,
-                format!("{} requests have not ended: {counts}", books.unfinished()),
-                samples,
-            );
+            breaches.push(unfinished(books));
             // While workers go on, numbers that are read one after the other need not fit.
             return breaches;
         }
+        let rows: u64 = books.states.values().sum();
         for message in imbalances(books, rows) {
-            add(BreachKind::Unbalanced, message, Vec::new());
+            breaches.push(Breach::new(BreachKind::Unbalanced, message));
         }
-        if rows == 0 {
-            add(
-                BreachKind::ZeroSeeds,
-                "the run has no request at all".to_owned(),
-                Vec::new(),
+        self.judge_ends(books, rows, &mut breaches);
+        if self.need_captures && books.without_capture > 0 {
+            let message = format!(
+                "{} requests are done without a durable response",
+                books.without_capture
             );
+            let breach = Breach::new(BreachKind::MissingCapture, message);
+            breaches.push(breach.with_samples(books, "without_capture"));
+        }
+        for (group, expected, found) in &books.short_groups {
+            let message = format!(
+                "a page announced {expected} requests in the group `{group}`, {found} are there"
+            );
+            breaches.push(Breach::new(BreachKind::ShortGroup, message));
+        }
+        breaches
+    }
+
+    /// Too few, too many dead.
+    fn judge_ends(&self, books: &RunBooks, rows: u64, breaches: &mut Vec<Breach>) {
+        let done = books.state(RequestState::Done);
+        let dead = books.state(RequestState::Dead);
+        if rows == 0 {
+            let message = "the run has no request at all".to_owned();
+            breaches.push(Breach::new(BreachKind::ZeroSeeds, message));
+            return;
         }
         if dead > 0 && done == 0 {
             let message = format!("all {dead} requests are dead: {}", classes(books));
-            add(BreachKind::AllDead, message, sample("dead"));
+            let breach = Breach::new(BreachKind::AllDead, message);
+            breaches.push(breach.with_samples(books, "dead"));
         }
-        if rows > 0 && (rows < self.min_requests || done < self.min_done) {
+        if rows < self.min_requests || done < self.min_done {
             let message = format!(
                 "{rows} requests and {done} done; the source must have {} and {}",
                 self.min_requests, self.min_done
             );
-            add(BreachKind::TooFew, message, Vec::new());
+            breaches.push(Breach::new(BreachKind::TooFew, message));
         }
         if done > 0 && share(dead, done + dead) > self.max_dead_share {
             let message = format!(
@@ -204,27 +201,42 @@ impl ClosingRules {
                 self.max_dead_share * 100.0,
                 classes(books)
             );
-            add(BreachKind::TooManyDead, message, sample("dead"));
+            let breach = Breach::new(BreachKind::TooManyDead, message);
+            breaches.push(breach.with_samples(books, "dead"));
         }
-        if self.need_captures && books.without_capture > 0 {
-            let message = format!(
-                "{} requests are done without a durable response",
-                books.without_capture
-            );
-            add(
-                BreachKind::MissingCapture,
-                message,
-                sample("without_capture"),
-            );
-        }
-        for (group, expected, found) in &books.short_groups {
-            let message = format!(
-                "a page announced {expected} requests in the group `{group}`, {found} are there"
-            );
-            add(BreachKind::ShortGroup, message, Vec::new());
-        }
-        breaches
     }
+}
+
+impl Breach {
+    fn new(kind: BreachKind, message: String) -> Self {
+        Self {
+            kind,
+            message,
+            samples: Vec::new(),
+        }
+    }
+
+    fn with_samples(mut self, books: &RunBooks, name: &str) -> Self {
+        self.samples
+            .extend(books.samples.get(name).cloned().unwrap_or_default());
+        self
+    }
+}
+
+fn unfinished(books: &RunBooks) -> Breach {
+    let states = [
+        RequestState::Pending,
+        RequestState::InFlight,
+        RequestState::Failed,
+    ];
+    let counts = states
+        .map(|s| format!("{} {}", books.state(s), s.as_str()))
+        .join(", ");
+    let message = format!("{} requests have not ended: {counts}", books.unfinished());
+    let breach = Breach::new(BreachKind::Unfinished, message);
+    states
+        .iter()
+        .fold(breach, |breach, s| breach.with_samples(books, s.as_str()))
 }
 
 #[allow(

@@ -60,6 +60,7 @@ stamp!(
     books::a_closing_waits_for_every_request,
     books::a_lost_row_is_noticed,
     books::silent_endings_are_red,
+    books::too_few_and_too_many_dead_are_red,
     books::a_late_finish_is_refused_and_counted,
     books::groups_that_are_short_are_red,
     scale::a_claim_reads_the_ready_index_at_a_million_done_rows,

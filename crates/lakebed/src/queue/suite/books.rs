@@ -185,6 +185,12 @@ pub(super) async fn silent_endings_are_red(backend: impl Backend) {
         (state, &found[..1]),
         (RunState::Closed, &[BreachKind::AllDead][..])
     );
+}
+
+pub(super) async fn too_few_and_too_many_dead_are_red(backend: impl Backend) {
+    let queue = backend.open().await;
+    let rules = ClosingRules::default();
+    let worker = queue.join("test").await.unwrap();
     // A few are dead.
     let run = open_run(&queue, "some", &pages(0..20)).await;
     let taken = claim(&queue, &worker, &any(&run, 20)).await;

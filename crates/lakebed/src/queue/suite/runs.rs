@@ -4,8 +4,8 @@ use super::backend::*;
 use crate::error::ErrorKind;
 use crate::queue::db::values;
 use crate::queue::{
-    ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, RequestFilter,
-    RequestState, RunOptions, RunState,
+    ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, Queue, RequestFilter,
+    RequestState, RunOptions, RunRecord, RunState, Worker,
 };
 
 pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
@@ -65,9 +65,15 @@ pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
         .unwrap_err();
     assert_eq!(late.kind(), ErrorKind::PreconditionFailed);
 
-    assert_eq!(drain(&queue, &worker, &run).await, 7);
+    end_and_close(&queue, &worker, &run).await;
+    queue.close().await;
+}
+
+/// Seven requests end, and the run closes green for good.
+async fn end_and_close(queue: &Queue, worker: &Worker, run: &RunRecord) {
+    assert_eq!(drain(queue, worker, run).await, 7);
     assert_eq!(
-        queue.claim(&worker, &any(&run, 5)).await.unwrap(),
+        queue.claim(worker, &any(run, 5)).await.unwrap(),
         ClaimOutcome::Drained
     );
     let (closed, closing) = queue
@@ -98,7 +104,6 @@ pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
             .iter()
             .all(|(_, t)| t.capture.is_some() && t.class.is_none())
     );
-    queue.close().await;
 }
 
 pub(super) async fn a_plan_that_lost_seeds_does_not_open(backend: impl Backend) {
