@@ -169,7 +169,7 @@ fn damage_is_told_and_what_is_whole_is_saved() {
     let pack = pack.to_str().unwrap();
     lake.run(&["pack", "verify", pack])
         .code(1)
-        .says(&["not whole"]);
+        .prints(&["not whole"]);
     let audit = lake.run(&["audit", "--deep"]).code(1);
     assert!(audit.stdout.contains("FIL-3"), "{}", audit.stdout);
     lake.run(&["pack", "repair", pack, "--output-file", "saved.tar.zst"])
