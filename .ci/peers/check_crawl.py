@@ -302,13 +302,13 @@ def patience(options, folder, database: str) -> None:
 
 def pauses(options, folder, database: str) -> None:
     with Site(options.lakebed, "--listings", 20) as site:
-        project = Project(options.lakebed, folder, site, database, pause=100, places=3, workers=4)
+        project = Project(options.lakebed, folder, site, database, pause=300, places=3, workers=4)
         workers = [project.start("crawl", "rentals", "--date", DATE, "--no-close") for _ in range(3)]
         ends = [(w.communicate(timeout=200)[1], w.returncode) for w in workers]
         check(all(code == 0 for _, code in ends), ends)
         total = site.stats()["total"]
-        # The network may bring two requests nearer to each other than they were sent.
-        check(total["min_gap_us"] > 40_000, total)
+        # A busy machine may bring two requests nearer to each other than they were meant.
+        check(total["min_gap_us"] > 100_000, total)
         check(total["max_in_flight"] <= 3 + 1, total)
 
 
