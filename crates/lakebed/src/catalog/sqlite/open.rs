@@ -195,12 +195,14 @@ async fn refuse_foreign(path: &Path, database: &Database) -> Result<(), Failure>
         .disable_statement_logging()
         .connect()
         .await?;
-    let id: i64 = sqlx::query_scalar("PRAGMA application_id")
-        .fetch_one(&mut connection)
-        .await?;
-    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_master")
-        .fetch_one(&mut connection)
-        .await?;
+    // One statement, so one moment: another program may make its tables between two of them.
+    let row = sqlx::query(
+        "SELECT (SELECT application_id FROM pragma_application_id), \
+         (SELECT count(*) FROM sqlite_master)",
+    )
+    .fetch_one(&mut connection)
+    .await?;
+    let (id, tables): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     let newest = match (id, tables) {
         (APPLICATION_ID, _) => newest_migration(&mut connection, database).await.map(drop),
         (0, 0) => Ok(()),
