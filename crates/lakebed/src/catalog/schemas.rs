@@ -1,15 +1,20 @@
 //! Published schema versions on their way from the lake into the catalog. The files are read as they
 //! lie; whether a version is sound was decided when it was published.
 
+use std::collections::BTreeMap;
+
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetRef};
 use crate::spec::{PUBLISHED_FORMAT, PublishedSchema};
 use crate::store::{Lake, StorePath, schema_dir};
 
-/// Puts every published schema version of the dataset into the catalog.
+/// Puts every published schema version of the dataset into the catalog. Where it has them all, nothing
+/// is written and no writer is waited for.
 pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<()> {
     let mut known = catalog.list_schemas(Some(dataset)).await?;
+    let hashes: BTreeMap<u32, ContentHash> =
+        known.iter().map(|r| (r.version, r.hash.clone())).collect();
     let mut files = Vec::new();
     for file in lake.store().list(&schema_dir(dataset)).await? {
         if let Some(version) = version_of(&file.path.file_name()) {
@@ -29,9 +34,13 @@ pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetR
     }
     for (version, path) in files {
         let bytes = lake.store().get(&path).await?;
+        let hash = ContentHash::of(&bytes);
+        if hashes.get(&version) == Some(&hash) {
+            continue;
+        }
         let published = parse(lake, dataset, version, &path, &bytes)?;
         catalog
-            .put_schema(&published, &ContentHash::of(&bytes))
+            .put_schema(&published, &hash)
             .await
             .map_err(|e| e.with("file", &path))?;
     }
