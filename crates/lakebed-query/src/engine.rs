@@ -40,8 +40,8 @@ use crate::json_functions::json_functions;
 use crate::latest::latest_of;
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
-use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
-use crate::scan::{ScanNote, ScanTrace};
+use crate::result::{QueryMeter, QueryResult, QueryStats, ReadsCounted, planned_files};
+use crate::scan::{Footers, ScanNote, ScanTrace};
 use crate::statement::{
     DEFAULT_CATALOG, DEFAULT_SCHEMA, DatasetTable, NamedTable, ReadStatement, read_statement,
 };
@@ -80,6 +80,7 @@ pub struct QueryEngine {
     catalog: Arc<dyn Catalog>,
     options: QueryOptions,
     state: SessionState,
+    footers: Arc<Footers>,
 }
 
 impl fmt::Debug for QueryEngine {
@@ -149,6 +150,7 @@ impl QueryEngine {
             catalog,
             options,
             state,
+            footers: Arc::default(),
         })
     }
 
@@ -157,7 +159,7 @@ impl QueryEngine {
         let statement = read_statement(&self.state, text)?;
         let began = Instant::now();
         self.freshen(&statement.tables).await?;
-        let trace = Arc::new(ScanTrace::default());
+        let trace = Arc::new(ScanTrace::new(Arc::clone(&self.footers)));
         let state = self.query_state(&statement, &trace).await?;
         let plan = state
             .statement_to_plan(statement.statement)
@@ -192,13 +194,13 @@ impl QueryEngine {
             false => query.plan,
         };
         let meter = QueryMeter::planned(began, trace);
-        let warnings = match plan {
-            LogicalPlan::Explain(_) => Vec::new(),
-            _ => self.record_access(&query.notes).await,
+        let reads = match plan {
+            LogicalPlan::Explain(_) => None,
+            _ => self.count_reads(&query.notes),
         };
         let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
         let lake = self.lake.clone();
-        let result = QueryResult::new(stream, query.stats, meter, lake).with_warnings(warnings);
+        let result = QueryResult::new(stream, query.stats, meter, lake).with_reads(reads);
         Ok(match explained {
             true => result.with_files_shown(),
             false => result,
@@ -210,7 +212,7 @@ impl QueryEngine {
         let began = Instant::now();
         let of = NamedTable::Dataset(DatasetTable::new(object.dataset.clone()));
         self.freshen(&BTreeSet::from([of])).await?;
-        let trace = Arc::new(ScanTrace::default());
+        let trace = Arc::new(ScanTrace::new(Arc::clone(&self.footers)));
         let (table, key) = self.maker(&trace).history(&object.dataset).await?;
         let plan = history_plan(table, &key, object)?;
         let result = self.run(began, &self.state, &trace, &plan).await?;
@@ -251,9 +253,8 @@ impl QueryEngine {
         trace: &Arc<ScanTrace>,
     ) -> Result<SessionState> {
         let tables = self.maker(trace).make(statement).await?;
-        let mut state = SessionStateBuilder::new_from_existing(self.state.clone())
-            .with_catalog_list(tables)
-            .build();
+        let mut state = self.state.clone();
+        state.register_catalog_list(tables);
         self.set_time(&mut state)?;
         Ok(state)
     }
@@ -313,23 +314,24 @@ impl QueryEngine {
         }
     }
 
-    /// Counts the reads of this query; a failure is a warning, since it changes no answer.
-    async fn record_access(&self, notes: &[ScanNote]) -> Vec<String> {
-        let Some(day) = self.options.access_day else {
-            return Vec::new();
-        };
+    /// Begins to count the reads of this query, beside its run: its rows do not wait for the catalog.
+    fn count_reads(&self, notes: &[ScanNote]) -> Option<ReadsCounted> {
+        let day = self.options.access_day?;
         let ids: BTreeSet<String> = notes
             .iter()
             .flat_map(|n| n.partitions.iter().map(|key| partition_id(&n.dataset, key)))
             .collect();
         if ids.is_empty() {
-            return Vec::new();
+            return None;
         }
-        let ids: Vec<String> = ids.into_iter().collect();
-        match self.catalog.record_access(&ids, day).await {
-            Ok(()) => Vec::new(),
-            Err(e) => vec![format!("the reads of this query were not counted: {e}")],
-        }
+        let (ids, catalog) = (Vec::from_iter(ids), Arc::clone(&self.catalog));
+        Some(tokio::spawn(async move {
+            let counted = catalog.record_access(&ids, day).await;
+            // It changes no answer.
+            counted
+                .err()
+                .map(|e| format!("the reads of this query were not counted: {e}"))
+        }))
     }
 }
 

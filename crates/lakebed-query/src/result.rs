@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
@@ -15,6 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use lakebed::store::Lake;
 use lakebed::{Error, Result};
+use tokio::task::JoinHandle;
 
 use crate::error::{convert, is_unnamed_damage, quoted};
 use crate::history::Changes;
@@ -65,12 +67,16 @@ impl QueryStats {
     }
 }
 
-/// What a query costs; it outlives the result whose rows are taken.
+/// The count of a query's reads under way; its result is a warning where it failed.
+pub(crate) type ReadsCounted = JoinHandle<Option<String>>;
+
+/// What a query costs, and what went wrong beside it; it outlives the result whose rows are taken.
 #[derive(Debug, Clone)]
 pub struct QueryMeter {
     planning: Duration,
     planned_at: Instant,
     log: Arc<ReadLog>,
+    warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl QueryMeter {
@@ -80,7 +86,20 @@ impl QueryMeter {
             planning: began.elapsed(),
             planned_at: Instant::now(),
             log: Arc::clone(&trace.log),
+            warnings: Arc::default(),
         }
+    }
+
+    fn warn(&self, warning: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.push(warning);
+    }
+
+    /// What went wrong without changing the answer; whole when the last row was taken.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let warnings = self.warnings.lock();
+        warnings.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// From the parsed statement to the ready plan: the catalog is brought up to date and asked.
@@ -145,11 +164,17 @@ fn collect_files(
     }
 }
 
-/// The schema without what the engine notes at its columns for itself.
-fn without_metadata(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter();
-    let plain = fields.map(|f| f.as_ref().clone().with_metadata(HashMap::new()));
-    Arc::new(Schema::new(plain.collect::<Vec<_>>()))
+/// The schema without what the engine notes at its columns for itself; texts have the type they have
+/// in data files, however the engine held them.
+fn shown_schema(schema: &SchemaRef) -> SchemaRef {
+    let shown = schema.fields().iter().map(|f| {
+        let plain = f.as_ref().clone().with_metadata(HashMap::new());
+        match f.data_type() {
+            DataType::Utf8View => plain.with_data_type(DataType::Utf8),
+            _ => plain,
+        }
+    });
+    Arc::new(Schema::new(shown.collect::<Vec<_>>()))
 }
 
 /// The answer to a query.
@@ -159,7 +184,7 @@ pub struct QueryResult {
     first: Option<RecordBatch>,
     changes: Option<Changes>,
     stats: QueryStats,
-    warnings: Vec<String>,
+    reads: Option<ReadsCounted>,
     meter: QueryMeter,
     lake: Lake,
 }
@@ -169,7 +194,6 @@ impl fmt::Debug for QueryResult {
         f.debug_struct("QueryResult")
             .field("schema", &self.schema)
             .field("stats", &self.stats)
-            .field("warnings", &self.warnings)
             .finish_non_exhaustive()
     }
 }
@@ -182,19 +206,20 @@ impl QueryResult {
         lake: Lake,
     ) -> Self {
         Self {
-            schema: without_metadata(&stream.schema()),
+            schema: shown_schema(&stream.schema()),
             stream,
             first: None,
             changes: None,
             stats,
-            warnings: Vec::new(),
+            reads: None,
             meter,
             lake,
         }
     }
 
-    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
-        Self { warnings, ..self }
+    /// At its end it waits until its reads are counted.
+    pub(crate) fn with_reads(self, reads: Option<ReadsCounted>) -> Self {
+        Self { reads, ..self }
     }
 
     /// Leaves out rows that say what the row before them said.
@@ -240,19 +265,20 @@ impl QueryResult {
         self.meter.clone()
     }
 
-    /// What went wrong without changing the answer.
-    #[must_use]
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
     /// The next rows; `None` at the end.
     pub async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
         match self.stream.next().await {
-            None => Ok(None),
+            None => {
+                if let Some(reads) = self.reads.take()
+                    && let Ok(Some(warning)) = reads.await
+                {
+                    self.meter.warn(warning);
+                }
+                Ok(None)
+            }
             Some(Ok(batch)) => self.shown(&batch).map(Some).map_err(|e| convert(&e)),
             Some(Err(e)) => {
                 let error = convert(&e);
@@ -268,7 +294,13 @@ impl QueryResult {
     /// The batch as it is shown.
     fn shown(&mut self, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let (schema, columns) = (Arc::clone(&self.schema), batch.columns().to_vec());
+        let schema = Arc::clone(&self.schema);
+        let columns = batch.columns().iter().zip(schema.fields());
+        let columns = columns.map(|(column, to)| match column.data_type() {
+            DataType::Utf8View => cast(column, to.data_type()),
+            _ => Ok(Arc::clone(column)),
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let plain = RecordBatch::try_new_with_options(schema, columns, &options)?;
         match &mut self.changes {
             Some(changes) => changes.filter(&plain),

@@ -26,11 +26,11 @@ pub(crate) async fn history(args: RowsHistoryArgs, globals: &Globals<'_>) -> Res
     check_terminal(args.format, on_terminal)?;
     let context = Context::open(globals).await?;
     let result = engine(&context)?.history(&object).await?;
-    for warning in result.warnings() {
+    let (meter, to) = (result.meter(), args.output.as_deref());
+    let rows = write_result(globals.printer, result, args.format, to).await?;
+    for warning in meter.warnings() {
         globals.printer.warn(warning);
     }
-    let to = args.output.as_deref();
-    let rows = write_result(globals.printer, result, args.format, to).await?;
     if rows != Some(0) {
         return Ok(Exit::Done);
     }

@@ -132,9 +132,6 @@ async fn answer(
     printer: &Printer,
 ) -> Result<()> {
     let result = engine.sql(text).await?;
-    for warning in result.warnings() {
-        printer.warn(warning);
-    }
     for table in &result.stats().tables {
         printer.debug(format!(
             "{}: {} of {} read, {}",
@@ -146,6 +143,9 @@ async fn answer(
     }
     let (meter, stats) = (result.meter(), result.stats().clone());
     let rows = write_result(printer, result, options.format, options.output.as_deref()).await?;
+    for warning in meter.warnings() {
+        printer.warn(warning);
+    }
     if options.stats {
         printer.stderr(&query_cost(&meter, &stats, rows));
     }

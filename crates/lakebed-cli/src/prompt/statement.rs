@@ -88,15 +88,11 @@ async fn answer(
     mut out: Rows,
 ) -> Result<Written> {
     let result = engine.sql(&text).await?;
-    let (warnings, stats, meter) = (
-        result.warnings().to_vec(),
-        result.stats().clone(),
-        result.meter(),
-    );
+    let (stats, meter) = (result.stats().clone(), result.meter());
     let rows = write_rows(result, format, &mut out).await?;
     Ok(Written {
         rows,
-        warnings,
+        warnings: meter.warnings(),
         stats,
         meter,
     })

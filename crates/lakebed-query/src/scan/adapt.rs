@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
@@ -21,7 +21,8 @@ use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapter
 use lakebed::registry::{Cast, ColumnSource};
 
 use super::align::{align, can_align};
-use super::columns::{FieldColumn, TableColumns, field_id, plain_type};
+use super::columns::{FieldColumn, TableColumns, field_id, plain_type, scan_type};
+use super::member::{StructColumn, member_path, read_member};
 use super::retype::{RetypeExpr, Wanted};
 
 /// Makes the adapter of each file.
@@ -70,7 +71,7 @@ impl PhysicalExprAdapterFactory for ByFieldId {
                 columns.insert(field.name().clone(), made);
             }
         }
-        Ok(Arc::new(FileAdapter { columns }))
+        Ok(Arc::new(FileAdapter { columns, physical }))
     }
 }
 
@@ -120,7 +121,7 @@ fn read_column(
     target: &FieldRef,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let field = physical.field(index);
-    let (from, to) = (field.data_type(), plain_type(target.data_type()));
+    let (from, to) = (field.data_type(), scan_type(target.data_type()));
     let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
     if *from == to {
         return Ok(column);
@@ -144,18 +145,43 @@ fn read_column(
 #[derive(Debug)]
 struct FileAdapter {
     columns: BTreeMap<String, Arc<dyn PhysicalExpr>>,
+    physical: SchemaRef,
+}
+
+impl FileAdapter {
+    /// A member of a struct, where the file's column need not be read whole for it.
+    fn find_member(&self, expr: &dyn PhysicalExpr) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        let Some((name, path)) = member_path(expr) else {
+            return Ok(None);
+        };
+        let Some(aligned) = self
+            .columns
+            .get(name)
+            .and_then(|read| read.downcast_ref::<AlignExpr>())
+        else {
+            return Ok(None);
+        };
+        match aligned.struct_column() {
+            Some(of) => read_member(expr, &of, &path, &self.physical),
+            None => Ok(None),
+        }
+    }
 }
 
 impl PhysicalExprAdapter for FileAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
-        // Leaves are replaced last and never looked at again, so a file column that bears the name
+        // What was put in a place is not looked at again, so a file column that bears the name
         // of another table column is not rewritten twice.
-        expr.transform_up(|expr| {
+        let replaced = |read| Transformed::new(read, true, TreeNodeRecursion::Jump);
+        expr.transform_down(|expr| {
+            if let Some(member) = self.find_member(expr.as_ref())? {
+                return Ok(replaced(member));
+            }
             let Some(column) = expr.downcast_ref::<Column>() else {
                 return Ok(Transformed::no(expr));
             };
             match self.columns.get(column.name()) {
-                Some(read) => Ok(Transformed::yes(Arc::clone(read))),
+                Some(read) => Ok(replaced(Arc::clone(read))),
                 None => exec_err!("`{}` is not a column of the table", column.name()),
             }
         })
@@ -169,6 +195,17 @@ struct AlignExpr {
     input: Arc<dyn PhysicalExpr>,
     /// Name and type of the table's column, with field ids.
     target: FieldRef,
+}
+
+impl AlignExpr {
+    /// The file's column that it is made of, where it is a struct.
+    fn struct_column(&self) -> Option<StructColumn> {
+        let column = self.input.downcast_ref::<Column>()?;
+        Some(StructColumn {
+            column: Arc::new(column.clone()),
+            target: Arc::clone(&self.target),
+        })
+    }
 }
 
 impl PartialEq for AlignExpr {

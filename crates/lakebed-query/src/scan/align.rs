@@ -70,7 +70,7 @@ fn align_struct(array: &StructArray, members: &Fields) -> Result<StructArray, Ar
 }
 
 /// Where the file's fields hold the one with the id of `wanted`.
-fn position(fields: &Fields, wanted: &Field) -> Option<usize> {
+pub(super) fn position(fields: &Fields, wanted: &Field) -> Option<usize> {
     let id = field_id(wanted)?;
     fields.iter().position(|f| field_id(f) == Some(id))
 }

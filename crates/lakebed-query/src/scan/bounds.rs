@@ -68,6 +68,7 @@ fn scalar(value: &StatValue, stored_as: &FieldType, to: &DataType) -> Option<Sca
             decimal(*v, *from_scale, *precision, *scale)
         }
         (StatValue::Text(v), DataType::Utf8) => Some(ScalarValue::Utf8(Some(v.clone()))),
+        (StatValue::Text(v), DataType::Utf8View) => Some(ScalarValue::Utf8View(Some(v.clone()))),
         (
             StatValue::Int(_) | StatValue::Float(_) | StatValue::Decimal(_) | StatValue::Text(_),
             _,

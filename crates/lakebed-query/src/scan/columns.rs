@@ -84,6 +84,15 @@ pub(crate) fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
+/// The type in which a scan of Parquet files yields a column: texts are views of their pages, which
+/// takes no copy of any text; within nested types they are as they are in the file.
+pub(super) fn scan_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8 => DataType::Utf8View,
+        other => plain_type(other),
+    }
+}
+
 /// The field without any metadata.
 pub(crate) fn plain(field: &Field) -> FieldRef {
     Arc::new(Field::new(
@@ -110,9 +119,15 @@ impl TableColumns {
                 let with_ids = column.field;
                 let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());
                 let shared = used.iter().any(|(n, other)| *n == name && *other != id);
+                let field = plain(&with_ids);
                 Some(FieldColumn {
                     id,
-                    field: plain(&with_ids),
+                    field: match is_lines {
+                        true => field,
+                        false => Arc::new(
+                            Field::clone(&field).with_data_type(scan_type(field.data_type())),
+                        ),
+                    },
                     scan_name: match shared {
                         true => format!("{name}#{id}"),
                         false => name.to_owned(),

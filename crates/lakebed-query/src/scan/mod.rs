@@ -18,7 +18,9 @@ mod align;
 mod bounds;
 mod columns;
 mod constants;
+mod footers;
 mod lines;
+mod member;
 mod per_file;
 mod prune;
 mod reader;
@@ -28,6 +30,7 @@ mod source;
 mod table;
 
 pub(crate) use columns::{FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN};
+pub(crate) use footers::Footers;
 pub(crate) use per_file::{PerFileTable, ROWS_COLUMN};
 pub(crate) use reader::ReadLog;
 pub(crate) use source::LakeSource;

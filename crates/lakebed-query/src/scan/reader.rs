@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::footers::Footers;
 use bytes::Bytes;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{ParquetFileMetrics, ParquetFileReaderFactory};
@@ -16,7 +17,9 @@ use datafusion::error::DataFusionError;
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::errors::{ParquetError, Result};
-use datafusion::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use datafusion::parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader,
+};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -97,12 +100,13 @@ impl ReadLog {
 pub(crate) struct LakeReaderFactory {
     lake: Lake,
     log: Arc<ReadLog>,
+    footers: Arc<Footers>,
 }
 
 impl LakeReaderFactory {
-    /// Reads from `lake` and writes down in `log` what is opened.
-    pub(crate) fn new(lake: Lake, log: Arc<ReadLog>) -> Self {
-        Self { lake, log }
+    /// Reads from `lake` what `footers` does not know, and writes down in `log` what is opened.
+    pub(crate) fn new(lake: Lake, log: Arc<ReadLog>, footers: Arc<Footers>) -> Self {
+        Self { lake, log, footers }
     }
 }
 
@@ -122,6 +126,7 @@ impl ParquetFileReaderFactory for LakeReaderFactory {
         let size_bytes = file.object_meta.size;
         Ok(Box::new(LakeReader {
             bytes: LakeBytes::new(&self.lake, &self.log, origin, size_bytes),
+            footers: Arc::clone(&self.footers),
             hint_bytes: metadata_size_hint,
             metrics: ParquetFileMetrics::new(partition_index, origin.path.as_str(), metrics),
         }))
@@ -140,6 +145,7 @@ pub(crate) struct LakeBytes {
 
 struct LakeReader {
     bytes: LakeBytes,
+    footers: Arc<Footers>,
     hint_bytes: Option<usize>,
     metrics: ParquetFileMetrics,
 }
@@ -259,25 +265,69 @@ impl AsyncFileReader for LakeReader {
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
-        async move {
-            let (size, path) = (self.bytes.size_bytes, self.bytes.path().clone());
-            let mut reader = ParquetMetaDataReader::new().with_prefetch_hint(self.hint_bytes);
-            if let Some(options) = options {
-                reader = reader
-                    .with_column_index_policy(options.column_index_policy())
-                    .with_offset_index_policy(options.offset_index_policy());
-            }
-            match reader.load_and_finish(self, size).await {
-                Ok(metadata) => Ok(Arc::new(metadata)),
-                Err(e @ ParquetError::External(_)) => Err(e),
-                Err(e) => Err(external(
-                    Error::corrupt(format!("read the footer of a data file: {e}"))
-                        .with("file", path)
-                        .hint("`lakebed audit --deep` tells which files differ from the log")
-                        .caused_by(e),
-                )),
-            }
+        self.footer(options).boxed()
+    }
+}
+
+/// Whether the reader can do without the page index, or has it.
+fn suffices(footer: &ParquetMetaData, options: Option<&ArrowReaderOptions>) -> bool {
+    let asked = options.is_some_and(|o| {
+        o.column_index_policy() != PageIndexPolicy::Skip
+            || o.offset_index_policy() != PageIndexPolicy::Skip
+    });
+    !asked || (footer.column_index().is_some() && footer.offset_index().is_some())
+}
+
+impl LakeReader {
+    /// The file's footer, read where it is not known yet.
+    async fn footer(
+        &mut self,
+        options: Option<&ArrowReaderOptions>,
+    ) -> Result<Arc<ParquetMetaData>> {
+        let content = self.bytes.origin.blake3.clone();
+        let known = self.footers.find(&content);
+        if let Some(known) = known.as_ref().filter(|known| suffices(known, options)) {
+            // The file was opened: damage found later is looked for in it too.
+            self.bytes.log.add(&self.bytes.origin);
+            return Ok(Arc::clone(known));
         }
-        .boxed()
+        let footer = Arc::new(self.read_footer(known, options).await?);
+        self.footers.keep(&content, &footer);
+        Ok(footer)
+    }
+
+    /// Reads the footer, or what `known` lacks of it.
+    async fn read_footer(
+        &mut self,
+        known: Option<Arc<ParquetMetaData>>,
+        options: Option<&ArrowReaderOptions>,
+    ) -> Result<ParquetMetaData> {
+        let (size, path) = (self.bytes.size_bytes, self.bytes.path().clone());
+        let mut reader = match known {
+            Some(known) => ParquetMetaDataReader::new_with_metadata(Arc::unwrap_or_clone(known)),
+            None => ParquetMetaDataReader::new(),
+        }
+        .with_prefetch_hint(self.hint_bytes);
+        if let Some(options) = options {
+            reader = reader
+                .with_column_index_policy(options.column_index_policy())
+                .with_offset_index_policy(options.offset_index_policy());
+        }
+        let read = match reader.has_metadata() {
+            true => match reader.load_page_index(self).await {
+                Ok(()) => reader.finish(),
+                Err(e) => Err(e),
+            },
+            false => reader.load_and_finish(self, size).await,
+        };
+        read.map_err(|e| match e {
+            ParquetError::External(_) => e,
+            other => external(
+                Error::corrupt(format!("read the footer of a data file: {other}"))
+                    .with("file", path)
+                    .hint("`lakebed audit --deep` tells which files differ from the log")
+                    .caused_by(other),
+            ),
+        })
     }
 }

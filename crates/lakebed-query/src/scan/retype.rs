@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
-    RecordBatch, StringArray, TimestampMicrosecondArray,
+    RecordBatch, StringArray, StringViewArray, TimestampMicrosecondArray,
 };
 use arrow::compute::nullif;
 use arrow::datatypes::{
@@ -168,6 +168,7 @@ fn cast_array(array: &ArrayRef, cast: &Cast, to: &DataType) -> Result<ArrayRef, 
     let values = values.map(|v| cast.apply(v?, None));
     Ok(match to {
         DataType::Utf8 => Arc::new(collect!(StringArray, values, Text)),
+        DataType::Utf8View => Arc::new(collect!(StringViewArray, values, Text)),
         DataType::Int64 => Arc::new(collect!(Int64Array, values, Int)),
         DataType::Float64 => Arc::new(collect!(Float64Array, values, Float)),
         DataType::Boolean => Arc::new(collect!(BooleanArray, values, Bool)),

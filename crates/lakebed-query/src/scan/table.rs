@@ -37,6 +37,7 @@ use super::columns::{
     DT_COLUMN, FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN, TableColumns, VERSION_COLUMN,
 };
 use super::constants::{ConstantRows, batch_of, constant_columns};
+use super::footers::Footers;
 use super::lines::LinesSource;
 use super::prune::{
     Bounds, catalog_filter, is_partition_filter, keep_partitions, named_ids, prune_files,
@@ -69,9 +70,18 @@ pub(crate) struct ScanTrace {
     pub(crate) want_bounds: AtomicBool,
     /// Which files were opened.
     pub(crate) log: Arc<ReadLog>,
+    footers: Arc<Footers>,
 }
 
 impl ScanTrace {
+    /// The trace of one query of an engine that has read `footers`.
+    pub(crate) fn new(footers: Arc<Footers>) -> Self {
+        Self {
+            footers,
+            ..Self::default()
+        }
+    }
+
     fn add(&self, note: ScanNote) {
         self.notes
             .lock()
@@ -501,6 +511,7 @@ impl LakeTable {
             .with_parquet_file_reader_factory(Arc::new(LakeReaderFactory::new(
                 self.lake.clone(),
                 Arc::clone(&self.trace.log),
+                Arc::clone(&self.trace.footers),
             )))
     }
 }

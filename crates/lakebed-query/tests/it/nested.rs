@@ -227,3 +227,68 @@ async fn what_cannot_be_done_is_said_with_a_way_out() {
         assert!(hints.contains(hint), "{text}: {hints}");
     }
 }
+
+#[tokio::test]
+async fn of_a_struct_the_wanted_members_alone_are_read() {
+    let mut t = TestLake::new().await;
+    let whole = |inner: &str, members: Vec<_>| {
+        let inner = with_members(field(3, inner, "struct"), members);
+        with_members(
+            field(2, "s", "struct"),
+            vec![field(4, "long", "string"), inner],
+        )
+    };
+    let first = vec![field(5, "x", "int"), field(6, "y", "string")];
+    t.publish("clean/w", 1, vec![field(1, "k", "int"), whole("in", first)])
+        .await;
+    let second = vec![
+        field(6, "x", "string"),
+        field(5, "歲", "int"),
+        field(7, "z", "int"),
+    ];
+    t.publish(
+        "clean/w",
+        2,
+        vec![field(1, "k", "int"), whole("裡", second)],
+    )
+    .await;
+    let long = |k: usize| blake3_text(k).repeat(4);
+    let old: Vec<Value> = (0..1000)
+        .map(|k| match k % 4 {
+            0 => json!({"k": k}),
+            1 => json!({"k": k, "s": {"long": long(k)}}),
+            2 => json!({"k": k, "s": {"long": long(k), "in": {"y": "舊"}}}),
+            _ => json!({"k": k, "s": {"long": long(k), "in": {"x": k, "y": "舊"}}}),
+        })
+        .collect();
+    let new = [json!({"k": 1000, "s": {"裡": {"x": "新", "歲": 7, "z": 1}}})];
+    t.add("clean/w", "2024-01-01", 1, &old).await;
+    t.add("clean/w", "2024-01-02", 2, &new).await;
+    let sum: usize = (0..1000).filter(|k| k % 4 == 3).sum();
+    assert_eq!(
+        t.rows(
+            "SELECT count(s['裡']['歲']) AS n, sum(s['裡']['歲']) AS sum, max(s['裡']['x']) AS x, \
+             sum(s['裡']['z']) AS z FROM clean.w"
+        )
+        .await,
+        json!([{"n": 251, "sum": sum + 7, "x": "舊", "z": 1}])
+    );
+    let read = async |text: &str| {
+        let mut result = t.query(text).await.unwrap();
+        let meter = result.meter();
+        while result.next_batch().await.unwrap().is_some() {}
+        meter.bytes_read()
+    };
+    let all = read("SELECT s FROM clean.w").await;
+    let one = read("SELECT sum(s['裡']['歲']) FROM clean.w").await;
+    let filtered = read("SELECT s['裡']['歲'] FROM clean.w WHERE s['裡']['歲'] > 5").await;
+    assert!(
+        one * 5 < all && filtered * 5 < all,
+        "{one} {filtered} {all}"
+    );
+}
+
+/// A text that no compression makes short.
+fn blake3_text(n: usize) -> String {
+    lakebed::name::ContentHash::of(&n.to_le_bytes()).to_string()
+}

@@ -307,7 +307,9 @@ async fn named_datasets_are_freshened_and_their_reads_counted() {
     });
     let text = "WITH x AS (SELECT * FROM clean.d WHERE dt <= '2024-01-02') SELECT COUNT(*) FROM x, lake.files";
     let result = engine.sql(text).await.unwrap();
-    assert_eq!(result.warnings(), Vec::<String>::new());
+    let meter = result.meter();
+    result.collect().await.unwrap();
+    assert_eq!(meter.warnings(), Vec::<String>::new());
     assert_eq!(*hook.0.lock().unwrap(), ["clean/d", "*"]);
     let counted = t.catalog.list_access().await.unwrap();
     assert_eq!(counted.len(), 2);
