@@ -40,6 +40,7 @@ use crate::json_functions::json_functions;
 use crate::latest::latest_of;
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
+use crate::queue_tables::QueueTables;
 use crate::result::{QueryMeter, QueryResult, QueryStats, ReadsCounted, planned_files};
 use crate::scan::{Footers, ScanNote, ScanTrace};
 use crate::statement::{
@@ -67,6 +68,8 @@ pub struct QueryOptions {
     pub freshen: Option<Arc<dyn Freshen>>,
     /// What the project declares of its sources: the keys of datasets.
     pub sources: Vec<SourceConfig>,
+    /// Path or URL of the request queue; absent = the tables of the queue are empty.
+    pub queue: Option<String>,
     /// The day under which reads of partitions are counted; absent = they are not.
     pub access_day: Option<BusinessDate>,
 }
@@ -81,6 +84,7 @@ pub struct QueryEngine {
     options: QueryOptions,
     state: SessionState,
     footers: Arc<Footers>,
+    queue: QueueTables,
 }
 
 impl fmt::Debug for QueryEngine {
@@ -148,6 +152,7 @@ impl QueryEngine {
         Ok(Self {
             lake,
             catalog,
+            queue: QueueTables::new(options.queue.clone()),
             options,
             state,
             footers: Arc::default(),
@@ -239,6 +244,7 @@ impl QueryEngine {
                         hook.freshen(&of).await?;
                     }
                 }
+                NamedTable::System(t) if t.is_of_queue() => {}
                 NamedTable::System(_) | NamedTable::Information => hook.freshen_all().await?,
                 NamedTable::Unknown(_) => {}
             }
@@ -265,6 +271,7 @@ impl QueryEngine {
             lake: &self.lake,
             catalog: &self.catalog,
             sources: &self.options.sources,
+            queue: &self.queue,
             trace,
         }
     }

@@ -44,6 +44,7 @@ mod literals;
 mod nested_text;
 mod output;
 mod past;
+mod queue_tables;
 mod result;
 mod scan;
 mod script;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::DataFusionError;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{convert, is_unnamed_damage, quoted};
 use crate::history::Changes;
-use crate::scan::{LakeSource, ReadLog, ScanNote, ScanTrace};
+use crate::scan::{LakeSource, ReadLog, ScanNote, ScanTrace, without_views};
 use crate::statement::sql_name;
 
 /// The files of one table in one query.
@@ -168,11 +168,8 @@ fn collect_files(
 /// in data files, however the engine held them.
 fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     let shown = schema.fields().iter().map(|f| {
-        let plain = f.as_ref().clone().with_metadata(HashMap::new());
-        match f.data_type() {
-            DataType::Utf8View => plain.with_data_type(DataType::Utf8),
-            _ => plain,
-        }
+        let shown = without_views(f);
+        Field::clone(&shown).with_metadata(HashMap::new())
     });
     Arc::new(Schema::new(shown.collect::<Vec<_>>()))
 }
@@ -296,9 +293,9 @@ impl QueryResult {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let schema = Arc::clone(&self.schema);
         let columns = batch.columns().iter().zip(schema.fields());
-        let columns = columns.map(|(column, to)| match column.data_type() {
-            DataType::Utf8View => cast(column, to.data_type()),
-            _ => Ok(Arc::clone(column)),
+        let columns = columns.map(|(column, to)| match column.data_type() == to.data_type() {
+            true => Ok(Arc::clone(column)),
+            false => cast(column, to.data_type()),
         });
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let plain = RecordBatch::try_new_with_options(schema, columns, &options)?;

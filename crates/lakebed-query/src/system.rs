@@ -7,6 +7,7 @@
 //! | `lake.commits` | commits |
 //! | `lake.schemas` | published schema versions |
 //! | `lake.source_day` | what readers see per source, dataset and day, and whether it is complete |
+//! | `lake.requests`, `lake.runs`, `lake.hosts` | the request queue: see [`crate::queue_tables`] |
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
 use lakebed::catalog::{
     Catalog, CommitRow, FileRow, PartitionFilter, PartitionRow, SchemaRow, SourceDayRow,
 };
@@ -24,6 +27,7 @@ use lakebed::time::{BusinessDate, Instant};
 use lakebed::{Error, Result};
 
 use crate::error::convert;
+use crate::queue_tables::{QueueTables, host_columns, request_columns, run_columns};
 
 /// A table of the schema `lake`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,16 +37,22 @@ pub(crate) enum SystemTable {
     Commits,
     Schemas,
     SourceDay,
+    Requests,
+    Runs,
+    Hosts,
 }
 
 impl SystemTable {
     /// Every system table.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Partitions,
         Self::Files,
         Self::Commits,
         Self::Schemas,
         Self::SourceDay,
+        Self::Requests,
+        Self::Runs,
+        Self::Hosts,
     ];
 
     /// Its name within the schema.
@@ -53,25 +63,49 @@ impl SystemTable {
             Self::Commits => "commits",
             Self::Schemas => "schemas",
             Self::SourceDay => "source_day",
+            Self::Requests => "requests",
+            Self::Runs => "runs",
+            Self::Hosts => "hosts",
         }
     }
 
     /// The names of its columns.
     pub(crate) fn column_names(self) -> Vec<String> {
-        let columns = match self {
+        let columns = self.no_rows().into_iter();
+        columns.map(|c| c.0.to_owned()).collect()
+    }
+
+    /// The table without its rows.
+    pub(crate) fn empty(self) -> Result<Arc<dyn TableProvider>> {
+        table_of(self.no_rows())
+    }
+
+    fn no_rows(self) -> Columns {
+        match self {
             Self::Partitions => partitions(&[]),
             Self::Files => files(&[]),
             Self::Commits => commits(&[]),
             Self::Schemas => schemas(&[]),
             Self::SourceDay => source_days(&[]),
-        };
-        columns.into_iter().map(|c| c.0.to_owned()).collect()
+            Self::Requests => request_columns(&[]),
+            Self::Runs => run_columns(&[]),
+            Self::Hosts => host_columns(&[]),
+        }
     }
 
-    /// Its rows, as the catalog has them now.
-    pub(crate) async fn load(self, catalog: &dyn Catalog) -> Result<MemTable> {
+    /// Whether its rows are the queue's, and not the catalog's.
+    pub(crate) fn is_of_queue(self) -> bool {
+        matches!(self, Self::Requests | Self::Runs | Self::Hosts)
+    }
+
+    /// Its rows, as the catalog or the queue has them now.
+    pub(crate) async fn load(
+        self,
+        catalog: &dyn Catalog,
+        queue: &QueueTables,
+    ) -> Result<Arc<dyn TableProvider>> {
         let every = PartitionFilter::default();
-        let columns = match self {
+        table_of(match self {
             Self::Partitions => {
                 let filter = PartitionFilter {
                     all_states: true,
@@ -83,12 +117,22 @@ impl SystemTable {
             Self::Commits => commits(&catalog.list_commits(None).await?),
             Self::Schemas => schemas(&catalog.list_schemas(None).await?),
             Self::SourceDay => source_days(&catalog.list_source_days(&every).await?),
-        };
-        let fail = |e: String| Error::internal(format!("make the system table: {e}"));
-        let batch =
-            RecordBatch::try_from_iter_with_nullable(columns).map_err(|e| fail(e.to_string()))?;
-        MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(|e| convert(&e))
+            Self::Requests => return queue.requests().await,
+            Self::Runs => return queue.runs().await,
+            Self::Hosts => return queue.hosts().await,
+        })
     }
+}
+
+/// The columns as a batch.
+pub(crate) fn batch_of(columns: Columns) -> Result<RecordBatch, DataFusionError> {
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+}
+
+/// The columns as a table.
+pub(crate) fn table_of(columns: Columns) -> Result<Arc<dyn TableProvider>> {
+    let made = batch_of(columns).and_then(|b| MemTable::try_new(b.schema(), vec![vec![b]]));
+    Ok(Arc::new(made.map_err(|e| convert(&e))?))
 }
 
 impl FromStr for SystemTable {
@@ -102,14 +146,19 @@ impl FromStr for SystemTable {
     }
 }
 
-type Columns = Vec<(&'static str, ArrayRef, bool)>;
+/// Name, values, and whether they may be NULL.
+pub(crate) type Columns = Vec<(&'static str, ArrayRef, bool)>;
 
-fn text<R, S: AsRef<str>>(name: &'static str, rows: &[R], of: impl Fn(&R) -> S) -> Columns {
+pub(crate) fn text<R, S: AsRef<str>>(
+    name: &'static str,
+    rows: &[R],
+    of: impl Fn(&R) -> S,
+) -> Columns {
     let array = StringArray::from_iter_values(rows.iter().map(of));
     vec![(name, Arc::new(array), false)]
 }
 
-fn maybe<'a, R>(
+pub(crate) fn maybe<'a, R>(
     name: &'static str,
     rows: &'a [R],
     of: impl Fn(&'a R) -> Option<&'a str>,
@@ -118,7 +167,7 @@ fn maybe<'a, R>(
     vec![(name, Arc::new(array), true)]
 }
 
-fn number<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> u64) -> Columns {
+pub(crate) fn number<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> u64) -> Columns {
     let values = rows
         .iter()
         .map(|r| i64::try_from(of(r)).unwrap_or(i64::MAX));
@@ -130,12 +179,16 @@ fn flag<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> bool) -> Columns {
     vec![(name, Arc::new(array), false)]
 }
 
-fn date<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> Option<BusinessDate>) -> Columns {
+pub(crate) fn date<R>(
+    name: &'static str,
+    rows: &[R],
+    of: impl Fn(&R) -> Option<BusinessDate>,
+) -> Columns {
     let array: Date32Array = rows.iter().map(|r| of(r).map(BusinessDate::days)).collect();
     vec![(name, Arc::new(array), true)]
 }
 
-fn instant<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> Instant) -> Columns {
+pub(crate) fn instant<R>(name: &'static str, rows: &[R], of: impl Fn(&R) -> Instant) -> Columns {
     let array = TimestampMicrosecondArray::from_iter_values(rows.iter().map(|r| of(r).micros()));
     vec![(name, Arc::new(array.with_timezone("UTC")), false)]
 }

@@ -19,6 +19,7 @@ use lakebed::{Error, Result};
 
 use crate::error::{convert, nearest, quoted};
 use crate::latest::{by_age, from_last_full_load, latest_name, latest_view, no_columns, no_key};
+use crate::queue_tables::QueueTables;
 use crate::scan::{LakeTable, OnDemand, ScanTrace, TableInput};
 use crate::statement::{
     DEFAULT_CATALOG, DatasetTable, NamedTable, ReadStatement, SYSTEM_SCHEMA, sql_name,
@@ -33,6 +34,8 @@ pub(crate) struct TableMaker<'a> {
     pub(crate) catalog: &'a Arc<dyn Catalog>,
     /// What the project declares.
     pub(crate) sources: &'a [SourceConfig],
+    /// The queue.
+    pub(crate) queue: &'a QueueTables,
     /// The query's notes.
     pub(crate) trace: &'a Arc<ScanTrace>,
 }
@@ -66,9 +69,8 @@ impl TableMaker<'_> {
     }
 
     async fn add_system(&self, tables: &mut TableSet, table: SystemTable) -> Result<()> {
-        let made = Arc::new(table.load(&**self.catalog).await?);
-        let place = [DEFAULT_CATALOG, SYSTEM_SCHEMA, table.as_str()];
-        tables.add(&place.map(str::to_owned), made)
+        let made = table.load(&**self.catalog, self.queue).await?;
+        tables.add_system(table, made)
     }
 
     /// Every table there is, for those who ask which there are; what the query names besides has its
@@ -77,7 +79,11 @@ impl TableMaker<'_> {
         let is_new = |table: &NamedTable| !named.contains(table);
         for table in SystemTable::ALL {
             if is_new(&NamedTable::System(table)) {
-                self.add_system(tables, table).await?;
+                // A database that is away is no reason not to list what there is.
+                match table.is_of_queue() {
+                    true => tables.add_system(table, table.empty()?)?,
+                    false => self.add_system(tables, table).await?,
+                }
             }
         }
         let datasets = self.list_datasets().await?;
@@ -398,6 +404,11 @@ impl TableSet {
             .register_schema(schema, Arc::clone(&new))
             .map_err(|e| convert(&e))?;
         Ok(new)
+    }
+
+    fn add_system(&mut self, table: SystemTable, made: Arc<dyn TableProvider>) -> Result<()> {
+        let place = [DEFAULT_CATALOG, SYSTEM_SCHEMA, table.as_str()];
+        self.add(&place.map(str::to_owned), made)
     }
 
     fn add(&mut self, place: &[String; 3], table: Arc<dyn TableProvider>) -> Result<()> {

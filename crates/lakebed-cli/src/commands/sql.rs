@@ -192,6 +192,7 @@ pub(crate) fn engine(context: &Context<'_>) -> Result<QueryEngine> {
             workers,
             freshen: Some(Arc::new(freshen)),
             sources,
+            queue: Some(context.settings().queue.value.clone()),
             access_day: Some(BusinessDate::of(lake.clock().now(), &zone)),
         },
     )

@@ -21,9 +21,10 @@ use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapter
 use lakebed::registry::{Cast, ColumnSource};
 
 use super::align::{align, can_align};
-use super::columns::{FieldColumn, TableColumns, field_id, plain_type, scan_type};
+use super::columns::{FieldColumn, TableColumns, field_id, plain_type};
 use super::member::{StructColumn, member_path, read_member};
 use super::retype::{RetypeExpr, Wanted};
+use super::views::with_views;
 
 /// Makes the adapter of each file.
 #[derive(Debug)]
@@ -99,7 +100,7 @@ fn find_value(
         ColumnSource::Retyped(olds) if own.is_none() => {
             for old in olds {
                 let id = field_id(&old.field).unwrap_or_default();
-                if let Some(value) = read(id, &old.field)? {
+                if let Some(value) = read(id, &with_views(&old.field))? {
                     return Ok(Some(through(value, &old.cast, Wanted::Cast)));
                 }
             }
@@ -121,7 +122,7 @@ fn read_column(
     target: &FieldRef,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let field = physical.field(index);
-    let (from, to) = (field.data_type(), scan_type(target.data_type()));
+    let (from, to) = (field.data_type(), plain_type(target.data_type()));
     let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
     if *from == to {
         return Ok(column);

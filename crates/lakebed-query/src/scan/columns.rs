@@ -18,6 +18,8 @@ use lakebed::registry::{ColumnSource, merge_columns};
 use lakebed::spec::{EXTRA_FIELD_ID, FileFormat, SOURCE_COLUMN, SchemaSpec};
 use parquet::arrow::RowNumber;
 
+use super::views::with_views;
+
 /// The columns that every file of a partition shares, in order.
 pub(crate) const PARTITION_COLUMNS: [&str; 3] = [SOURCE_COLUMN, DT_COLUMN, VERSION_COLUMN];
 
@@ -50,7 +52,7 @@ pub(crate) struct OnDemand {
 pub(crate) struct FieldColumn {
     /// Its field id.
     pub(crate) id: u32,
-    /// Name and type as SQL sees them.
+    /// Name and type as SQL sees them; texts of Parquet files are views.
     pub(crate) field: FieldRef,
     /// The same type with field ids at every depth.
     pub(crate) with_ids: FieldRef,
@@ -84,15 +86,6 @@ pub(crate) fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The type in which a scan of Parquet files yields a column: texts are views of their pages, which
-/// takes no copy of any text; within nested types they are as they are in the file.
-pub(super) fn scan_type(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Utf8 => DataType::Utf8View,
-        other => plain_type(other),
-    }
-}
-
 /// The field without any metadata.
 pub(crate) fn plain(field: &Field) -> FieldRef {
     Arc::new(Field::new(
@@ -116,18 +109,16 @@ impl TableColumns {
             // Whole values have no unknown fields beside them.
             .filter(|c| !is_lines || field_id(&c.field) != Some(EXTRA_FIELD_ID))
             .filter_map(|column| {
-                let with_ids = column.field;
+                // The reader of lines makes texts.
+                let with_ids = match is_lines {
+                    true => column.field,
+                    false => with_views(&column.field),
+                };
                 let (id, name) = (field_id(&with_ids)?, with_ids.name().as_str());
                 let shared = used.iter().any(|(n, other)| *n == name && *other != id);
-                let field = plain(&with_ids);
                 Some(FieldColumn {
                     id,
-                    field: match is_lines {
-                        true => field,
-                        false => Arc::new(
-                            Field::clone(&field).with_data_type(scan_type(field.data_type())),
-                        ),
-                    },
+                    field: plain(&with_ids),
                     scan_name: match shared {
                         true => format!("{name}#{id}"),
                         false => name.to_owned(),

@@ -28,6 +28,7 @@ mod retype;
 mod row_filter;
 mod source;
 mod table;
+mod views;
 
 pub(crate) use columns::{FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN};
 pub(crate) use footers::Footers;
@@ -35,3 +36,4 @@ pub(crate) use per_file::{PerFileTable, ROWS_COLUMN};
 pub(crate) use reader::ReadLog;
 pub(crate) use source::LakeSource;
 pub(crate) use table::{LakeTable, ScanNote, ScanTrace, TableInput};
+pub(crate) use views::without_views;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::footers::Footers;
+use super::views::footer_with_views;
 use bytes::Bytes;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{ParquetFileMetrics, ParquetFileReaderFactory};
@@ -318,7 +319,10 @@ impl LakeReader {
                 Ok(()) => reader.finish(),
                 Err(e) => Err(e),
             },
-            false => reader.load_and_finish(self, size).await,
+            false => reader
+                .load_and_finish(self, size)
+                .await
+                .and_then(footer_with_views),
         };
         read.map_err(|e| match e {
             ParquetError::External(_) => e,

@@ -13,6 +13,7 @@ mod latest;
 mod nested;
 mod output;
 mod planning;
+mod queue_tables;
 mod retyped;
 mod same_answer;
 mod slt;
