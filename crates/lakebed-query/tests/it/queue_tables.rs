@@ -1,6 +1,8 @@
 //! `lake.requests`, `lake.runs` and `lake.hosts`.
 
-use lakebed::queue::{ClaimOptions, ClaimOutcome, NewRequest, Queue, QueueOptions, RunOptions};
+use lakebed::queue::{
+    ClaimOptions, ClaimOutcome, HostLimit, HostLimits, NewRequest, Queue, QueueOptions, RunOptions,
+};
 use lakebed::spec::RunKey;
 use lakebed_query::{QueryEngine, QueryOptions, write_json};
 use serde_json::{Value, json};
@@ -88,7 +90,13 @@ async fn every_request_of_every_run_is_a_row() {
         run_id: first,
         stages: Vec::new(),
         limit: 7,
-        hosts: None,
+        hosts: Some(HostLimits {
+            usual: HostLimit {
+                pause_us: 0,
+                max_in_flight: 5,
+            },
+            ..HostLimits::default()
+        }),
     };
     let claimed = queue.claim(&worker, &options).await.unwrap();
     let ClaimOutcome::Claimed(claims) = claimed else {
@@ -115,7 +123,7 @@ async fn every_request_of_every_run_is_a_row() {
     assert_eq!(
         rows(
             &engine,
-            "SELECT url, status, ended_at FROM lake.requests ORDER BY id DESC LIMIT 1"
+            "SELECT url, status, ended_at FROM lake.requests WHERE dt = '2026-11-30' AND url LIKE '%/4999'"
         )
         .await,
         json!([{"url": "https://a.example/租/4999", "status": null, "ended_at": null}])
