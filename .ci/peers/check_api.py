@@ -330,6 +330,21 @@ def judge(project, site, told, closed) -> None:
     project.must("audit", "--deep")
 
 
+def page(options, folder, database: str) -> None:
+    """The commands of docs/api.md, as they stand there."""
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    commands = text.split("<!-- run: api -->\n```sh\n")[1].split("```")[0]
+    with Site(options.lakebed, "--listings", 30) as site:
+        project = Project(options.lakebed, folder, database)
+        with Server(project) as server:
+            site_port = urllib.parse.urlsplit(site.url).port
+            commands = commands.replace(":8790/", f":{server.port}/").replace(":8787/", f":{site_port}/")
+            ran = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=project.folder, capture_output=True, text=True)
+            check(ran.returncode == 0, f"{ran.returncode}: {ran.stdout[-2000:]}{ran.stderr}")
+            closed, _ = json.JSONDecoder().raw_decode(ran.stdout[ran.stdout.rindex('{"format":1,"run"'):])
+            check(closed["pass"] and closed["pack"]["captures"] == 1, closed)
+
+
 def red(options, folder, database: str) -> None:
     """A crawler that takes a 403 for an answer is refused, and a site that forbids everything ends red."""
     with Site(options.lakebed, "--listings", 30, "--fault", "forbid") as site:
@@ -362,7 +377,7 @@ def main() -> int:
     right = wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for database in options.database or ["sqlite", "postgres", "mysql"]:
-            for function in (crawl, red):
+            for function in (crawl, red, page) if database == "sqlite" else (crawl, red):
                 name = f"{function.__name__} {database}"
                 if options.only and options.only not in name:
                     continue

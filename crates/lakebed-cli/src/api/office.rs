@@ -9,7 +9,7 @@ use lakebed::config::{Project, Settings};
 use lakebed::crawl::{self, CrawlPlan, Desk};
 use lakebed::name::{ContentHash, SourceName};
 use lakebed::pack::PackReport;
-use lakebed::queue::{EnqueueStats, Queue, RunRecord, Worker};
+use lakebed::queue::{EnqueueStats, Queue, RunRecord, RunState, Worker};
 use lakebed::spec::{By, RunKey, TerminalRecord};
 use lakebed::{Error, Result};
 use tokio::time::Instant;
@@ -77,19 +77,19 @@ impl Office {
     }
 
     async fn queue(&self, plan: &CrawlPlan) -> Result<Queue> {
-        let mut queues = self.queues.lock().await;
-        if let Some(queue) = queues.get(&plan.run.source) {
+        let source = &plan.run.source;
+        if let Some(queue) = self.queues.lock().await.get(source) {
             return Ok(queue.clone());
         }
+        // Not under the lock: where the database is away, nobody else waits for it.
         let queue = Queue::open(&self.settings.queue.value, plan.queue_options()).await?;
-        queues.insert(plan.run.source.clone(), queue.clone());
-        Ok(queue)
+        let mut queues = self.queues.lock().await;
+        Ok(queues.entry(source.clone()).or_insert(queue).clone())
     }
 
     /// The desk of the run, which must be there; `create` makes it.
     pub(super) async fn desk(&self, key: &RunKey, create: bool) -> Result<Arc<RunDesk>> {
-        let mut desks = self.desks.lock().await;
-        if let Some(desk) = desks.get(key) {
+        if let Some(desk) = self.desks.lock().await.get(key) {
             return Ok(Arc::clone(desk));
         }
         let plan = self.plan(key)?;
@@ -107,6 +107,10 @@ impl Office {
             closing: Default::default(),
             workers: Default::default(),
         });
+        let mut desks = self.desks.lock().await;
+        if let Some(other) = desks.get(key) {
+            return Ok(Arc::clone(other));
+        }
         desks.insert(key.clone(), Arc::clone(&desk));
         tokio::spawn(tend(Arc::downgrade(&desk), self.printer.twin()));
         Ok(desk)
@@ -139,6 +143,9 @@ impl Office {
             note: None,
         };
         let report = crawl::pack_run(&lake, &catalog, by, plan, terminals).await?;
+        for warning in &report.warnings {
+            self.printer.warn(warning);
+        }
         if let Err(error) = catalog::sync(&lake, &catalog, &report.dataset).await {
             self.printer
                 .warn(format!("the catalog could not follow the log: {error}"));
@@ -158,6 +165,9 @@ async fn tend(desk: std::sync::Weak<RunDesk>, printer: Printer) {
             printer.warn(format!("{}: {error}", desk.desk.plan().run));
         }
         is_well = tended.is_ok();
+        if desk.run().await.is_ok_and(|r| r.state == RunState::Closed) {
+            return;
+        }
         drop(desk);
         tokio::time::sleep(Duration::from_micros(heartbeat)).await;
     }

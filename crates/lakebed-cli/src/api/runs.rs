@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lakebed::crawl::{self, Packed, SeedSpec, seed_request};
+use lakebed::crawl::{self, SeedSpec, seed_request};
 use lakebed::name::ContentHash;
 use lakebed::queue::{ClosingRecord, EnqueueStats, NewRequest, RunRecord, RunState};
 use lakebed::{Error, ErrorKind};
@@ -300,9 +300,6 @@ pub(super) async fn close(office: &Office, desk: Arc<RunDesk>) -> Result<CloseAn
             .map(BreachShape::from)
             .collect(),
         books: (&closed.books).into(),
-        pack: match &closed.packed {
-            Packed::Done(report) => Some((&**report).into()),
-            Packed::None | Packed::Refused(_) => None,
-        },
+        pack: closed.pack.as_ref().map(Into::into),
     })
 }

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lakebed::crawl::{FinishReport, SeedSpec};
-use lakebed::pack::PackReport;
+use lakebed::crawl::{FinishReport, PackStatistics, SeedSpec};
 use lakebed::queue::{Breach, Claim, EnqueueStats, Expectation, LaneProgress, RunBooks};
 use lakebed::spec::{RawText, RunKey};
 use lakebed::{Error, Result};
@@ -711,6 +710,8 @@ pub(super) struct PackShape {
     content: String,
     /// Responses in it.
     captures: u64,
+    /// Responses that lay there twice and are kept once.
+    repeats: u64,
     /// Responses of attempts that did not count.
     unnamed: u64,
     /// Requests whose end it tells.
@@ -719,23 +720,33 @@ pub(super) struct PackShape {
     body_bytes: u64,
     /// The record of the lake's log that holds it.
     log_position: u64,
-    /// What is committed but not finished; empty for nothing.
-    warnings: Vec<String>,
 }
 
-impl From<&PackReport> for PackShape {
-    fn from(report: &PackReport) -> Self {
+impl From<&PackStatistics> for PackShape {
+    fn from(pack: &PackStatistics) -> Self {
+        let PackStatistics {
+            dataset,
+            pack,
+            index,
+            content,
+            captures,
+            repeats,
+            unnamed,
+            requests,
+            body_bytes,
+            log_position,
+        } = pack.clone();
         Self {
-            dataset: report.dataset.to_string(),
-            pack: report.pack.clone(),
-            index: report.index.clone(),
-            content: report.content.to_string(),
-            captures: report.stats.captures,
-            unnamed: report.stats.unnamed,
-            requests: report.stats.requests,
-            body_bytes: report.stats.body_bytes,
-            log_position: report.log_position,
-            warnings: report.warnings.clone(),
+            dataset,
+            pack,
+            index,
+            content,
+            captures,
+            repeats,
+            unnamed,
+            requests,
+            body_bytes,
+            log_position,
         }
     }
 }
@@ -758,7 +769,7 @@ pub(super) struct CloseAnswer {
     pub(super) breaches: Vec<BreachShape>,
     /// What was counted.
     pub(super) books: BooksShape,
-    /// The pack that this call put into the lake; absent where it put none: nothing to pack, not yet, or closed before.
+    /// Its pack in the lake; absent where there is none: nothing to pack, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pack: Option<PackShape>,
 }

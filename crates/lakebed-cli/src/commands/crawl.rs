@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use lakebed::config::{Project, Settings};
 use lakebed::crawl::{
-    self, Closed, CrawlPlan, CrawlWatch, Packed, SeedPlan, WorkerEnd, WorkerStats, read_seeds,
+    self, Closed, CrawlPlan, CrawlWatch, PackStatistics, Packed, SeedPlan, WorkerEnd, WorkerStats,
+    read_seeds,
 };
 use lakebed::name::StageName;
-use lakebed::pack::PackReport;
 use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord};
 use lakebed::spec::RunKey;
 use lakebed::{Error, Result};
@@ -189,7 +189,7 @@ struct CloseAnswer<'a> {
     breaches: &'a [Breach],
     books: &'a RunBooks,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pack: Option<&'a PackReport>,
+    pack: Option<&'a PackStatistics>,
 }
 
 async fn close_run(
@@ -214,17 +214,16 @@ async fn close_run(
         pass: closed.closing.pass,
         breaches: &closed.closing.breaches,
         books: &closed.books,
-        pack: match &closed.packed {
-            Packed::Done(report) => Some(report),
-            Packed::None | Packed::Refused(_) => None,
-        },
+        pack: closed.pack.as_ref(),
     };
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&answer)?,
         TextFormat::Text => tell_closing(globals.printer, &answer)?,
     }
-    if let Packed::Refused(error) = &closed.packed {
-        globals.printer.warn(error.message());
+    match &closed.packed {
+        Packed::Refused(error) => globals.printer.warn(error.message()),
+        Packed::Done(report) => report.warnings.iter().for_each(|w| globals.printer.warn(w)),
+        Packed::None => {}
     }
     Ok(exit_of(&closed))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::crawl::drive::CrawlPlan;
+use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
 use crate::queue::{ClosingRecord, Queue, RunBooks, RunRecord, RunState};
@@ -40,6 +41,9 @@ pub struct Closed {
     pub books: RunBooks,
     /// What became of the pack.
     pub packed: Packed,
+    /// The run's pack in the lake, of this call or an earlier one; absent where there is none, or where this machine
+    /// does not know.
+    pub pack: Option<PackStatistics>,
 }
 
 /// Seals the run, has its pack made where every request has ended, and closes it.
@@ -58,7 +62,17 @@ pub async fn close_run(
     let run = queue.seal_run(run_id).await?;
     let books = queue.read_books(run_id).await?;
     let mut packed = Packed::None;
-    if run.state != RunState::Closed && books.unfinished() == 0 {
+    // Closed by one that died before it told so: the same pack again changes nothing.
+    let is_untold = run.state == RunState::Closed && statistics::find_pack(&plan.parts)?.is_none();
+    if is_untold {
+        let terminals = read_terminals(queue, run_id).await?;
+        // Another machine's parts are not here, and the verdict stands: no pack is told then.
+        if !terminals.is_empty()
+            && let Ok(report) = pack(terminals).await
+        {
+            packed = Packed::Done(Box::new(report));
+        }
+    } else if run.state != RunState::Closed && books.unfinished() == 0 {
         let terminals = read_terminals(queue, run_id).await?;
         if !terminals.is_empty() {
             packed = match pack(terminals).await {
@@ -73,12 +87,37 @@ pub async fn close_run(
         queue.stop_run(run_id, &reason).await?;
     }
     let (run, closing) = queue.close_run(run_id, &plan.closing_rules()).await?;
-    Ok(Closed {
+    let mut closed = Closed {
+        pack: match &packed {
+            Packed::Done(report) => Some((&**report).into()),
+            Packed::None | Packed::Refused(_) => None,
+        },
         run,
         closing,
         books,
         packed,
-    })
+    };
+    if closed.run.state == RunState::Closed {
+        keep_statistics(queue, plan, &mut closed).await?;
+    }
+    Ok(closed)
+}
+
+/// Writes `run.json` beside the parts, unless it is there: the first closing stands.
+async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -> Result<()> {
+    if let Some(kept) = statistics::find_pack(&plan.parts)? {
+        closed.pack = closed.pack.take().or(kept);
+        return Ok(());
+    }
+    let stages = queue.list_progress(closed.run.id).await?;
+    let told = RunStatistics::new(
+        &closed.run,
+        &closed.closing,
+        &closed.books,
+        &stages,
+        closed.pack.as_ref(),
+    );
+    statistics::write(&plan.parts, &told)
 }
 
 async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {

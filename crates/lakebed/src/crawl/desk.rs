@@ -296,7 +296,8 @@ impl Desk {
     pub async fn finish(&self, worker: &Worker, told: ToldFinish) -> Result<ToldOutcome> {
         let lock = usize::try_from(told.id.unsigned_abs()).unwrap_or(0) % LOCKS;
         let _one = self.locks[lock].lock().await;
-        let _open = self.open_part().await?;
+        // Held to the end: nobody closes the run between the bytes and the queue.
+        let open = self.open_part().await?;
         let (id, attempt) = (told.id, told.attempt);
         let held = self.look(id).await?;
         let is_mine = held.worker_id == worker.id && held.record.attempts == attempt;
@@ -308,7 +309,7 @@ impl Desk {
             return self.again(worker, &held, &end).await;
         }
         for Capture { record, body } in captures {
-            let part = self.part.read().await.clone();
+            let part = open.as_ref();
             let part = part.ok_or_else(|| Error::internal("the part was taken away"))?;
             let _durable = part.append(record, body).await?;
         }
@@ -431,7 +432,7 @@ impl Desk {
         Ok((captures, end))
     }
 
-    /// API-1: whether the last response is an answer.
+    /// Whether the last response is an answer (API-1).
     fn check_answer<'c>(
         &self,
         last: Option<&'c Capture>,

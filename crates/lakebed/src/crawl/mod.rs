@@ -11,7 +11,7 @@
 //! | `gate` | `robots.txt` and the turn of a host before every hop |
 //! | `links` | links of a page that are followed |
 //! | `desk`, `told` | claims and finishes of crawlers of somebody else |
-//! | `close` | the pack, the closing and its statistics |
+//! | `close`, `statistics` | the pack, the closing, and what is told of it |
 
 mod close;
 mod desk;
@@ -19,6 +19,7 @@ mod drive;
 mod gate;
 mod links;
 mod seeds;
+mod statistics;
 mod task;
 mod told;
 mod worker;
@@ -29,5 +30,6 @@ pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
 pub use gate::{Hosts, Turn};
 pub use links::{LinkRules, Page};
 pub use seeds::{SeedPlan, SeedSpec, read_seeds, seed_request};
+pub use statistics::{PackStatistics, RUN_STATISTICS_FORMAT, RunStatistics};
 pub use told::ToldResponse;
 pub use worker::{CrawlWatch, WorkerEnd, WorkerOptions, WorkerStats};

@@ -96,12 +96,34 @@ fn a_crawl_of_somebody_else_goes_its_whole_way() {
         .ok();
     api.lake.assert_clean();
 
-    // A closed run answers as it did.
+    // A closed run answers as it did, and what is told of it lies beside its parts.
     let again = api.close();
+    assert_eq!(again, closed);
+    let file = api.lake.project();
+    let file = file.join("crawl/rentals/2026-11-30.day/run.json");
+    let bytes = std::fs::read(&file).unwrap();
+    let told: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
-        (&again["pass"], &again["books"]),
-        (&closed["pass"], &closed["books"])
+        (told["format"].as_str(), &told["pass"]),
+        (Some("run/1"), &closed["pass"])
     );
+    assert_eq!(
+        (&told["states"], &told["pack"]),
+        (&closed["books"]["states"], &closed["pack"])
+    );
+    assert_eq!(told["stages"].as_array().unwrap().len(), 2);
+    std::fs::remove_file(&file).unwrap();
+    api.lake
+        .run(&["crawl", "close", "rentals", "--date", "2026-11-30"])
+        .ok();
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    std::fs::write(&file, "{").unwrap();
+    api.lake
+        .run(&["crawl", "close", "rentals", "--date", "2026-11-30"])
+        .code(4)
+        .says(&["run.json", "delete the file"]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(api.close(), closed);
     let late = api.join();
     assert!(api.claim(&late, 1).is_empty());
 }
