@@ -4,8 +4,8 @@
     check_api.py --lakebed target/debug/lakebed [--listings 150] [--database sqlite|postgres|mysql] [--only NAME]
 
 LAKEBED_TEST_POSTGRES and LAKEBED_TEST_MYSQL name servers (`.ci/servers` starts them). On each database two crawlers of a few lines
-crawl the site while it misbehaves; one of them is killed, finishes are told twice, too late and by halves, calls are rubbish. In the
-end every request has ended once, the pack holds the bytes that the site sent, and the closing says so.
+crawl the site while it misbehaves; one of them is killed, and so is the server; finishes are told twice, too late and by halves, calls
+are rubbish. In the end every request has ended once, the pack holds the bytes that the site sent, and the closing says so.
 """
 
 import argparse
@@ -80,10 +80,19 @@ class Project:
 
 class Server:
     def __init__(self, project) -> None:
-        self.process = project.start("serve", "--api", "--listen", "127.0.0.1:0", "--format", "json", "--quiet")
+        self.project, self.port = project, 0
+        self.start()
+
+    def start(self) -> None:
+        listen = f"127.0.0.1:{self.port}"
+        self.process = self.project.start("serve", "--api", "--listen", listen, "--format", "json", "--quiet")
         told = json.loads(self.process.stdout.readline())
         self.port = told["port"]
         self.token = pathlib.Path(told["token_file"]).read_text().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
 
     def __enter__(self):
         return self
@@ -184,8 +193,20 @@ def work_on(claim, worker):
 
 def crawler(port, token, log, halves: bool) -> None:
     """A crawler: claims, fetches, finishes, until the run is drained. It tells what it finished in its log."""
-    api = Api(port, token)
-    worker = api.must("POST", f"{RUN}/workers", {"label": "check_api.py"})["worker"]
+    api, left, deadline = Api(port, token), None, time.time() + 200
+    while True:
+        try:
+            if left:
+                # What it held when the server went away goes back.
+                api.must("DELETE", f"{RUN}/workers/{left}")
+            left = api.must("POST", f"{RUN}/workers", {"label": "check_api.py"})["worker"]
+            return crawl_on(api, left, log, halves)
+        except (OSError, http.client.HTTPException) as error:
+            check(time.time() < deadline, f"the server stays away: {error!r}")
+            time.sleep(0.1)
+
+
+def crawl_on(api, worker, log, halves: bool) -> None:
     with open(log, "a", encoding="utf-8") as told:
         while True:
             name = uuid.uuid4().hex
@@ -198,7 +219,7 @@ def crawler(port, token, log, halves: bool) -> None:
                 time.sleep(claim["wait_ms"] / 1000)
                 call, body = work_on(claim, worker)
                 if halves and n == 1 and body:
-                    cut_off(port, token, claim["request"], call, body)
+                    cut_off(api, claim["request"], call, body)
                 status, finished = api.finish(claim["request"], call, body)
                 if status == 409 and finished["error"]["code"] == "fence_lost":
                     continue
@@ -214,12 +235,12 @@ def crawler(port, token, log, halves: bool) -> None:
     api.must("DELETE", f"{RUN}/workers/{worker}")
 
 
-def cut_off(port, token, request, call, body) -> None:
+def cut_off(api, request, call, body) -> None:
     """A connection that breaks in the midst of a body."""
     data = json.dumps(call).encode() + b"\n" + body
-    head = (f"POST {RUN}/requests/{request}/finish HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n"
+    head = (f"POST {RUN}/requests/{request}/finish HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {api.token}\r\n"
             f"Content-Type: {FRAMED}\r\nContent-Length: {len(data)}\r\n\r\n").encode()
-    with socket.create_connection(("127.0.0.1", port)) as connection:
+    with socket.create_connection(("127.0.0.1", api.port)) as connection:
         connection.sendall(head + data[:-len(body) // 2])
 
 
@@ -279,6 +300,13 @@ def crawl(options, folder, database: str) -> None:
             workers[1].join()
             workers[1] = start(2, False)
             workers[1].start()
+            while len(lines_of(logs[0])) + len(lines_of(logs[2])) < 40:
+                check(time.time() < deadline, "the crawlers do nothing")
+                time.sleep(0.02)
+            server.kill()
+            check(workers[0].is_alive() and workers[1].is_alive(), "the crawlers ended too soon")
+            time.sleep(0.3)
+            server.start()
             for worker in workers:
                 worker.join(timeout=240)
                 check(worker.exitcode == 0, f"a crawler ended with {worker.exitcode}")

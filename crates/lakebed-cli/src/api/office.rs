@@ -1,6 +1,6 @@
 //! Runs that crawlers of somebody else work on through this process: a desk each, its planner, its workers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) struct Office {
     settings: Settings,
     pub(super) printer: Printer,
     queues: tokio::sync::Mutex<HashMap<SourceName, Queue>>,
-    desks: tokio::sync::Mutex<HashMap<RunKey, Arc<RunDesk>>>,
+    desks: tokio::sync::Mutex<BTreeMap<RunKey, Arc<RunDesk>>>,
 }
 
 /// A run with its desk.
@@ -123,7 +123,8 @@ impl Office {
 
     /// Ends every part, when the process ends.
     pub(super) async fn close(&self) {
-        for (_, desk) in self.desks.lock().await.drain() {
+        let desks = std::mem::take(&mut *self.desks.lock().await);
+        for desk in desks.into_values() {
             drop(desk.desk.hold().await);
         }
     }

@@ -253,7 +253,7 @@ pub(super) async fn a_claim_is_looked_up_by_those_who_ask_again(backend: impl Ba
         body: Some("{\"頁\": 1}".into()),
         ..get("list", 1)
     };
-    let run = open_run(&queue, "day", &[request.clone()]).await;
+    let run = open_run(&queue, "day", std::slice::from_ref(&request)).await;
     let worker = queue.join("outside").await.unwrap();
     let other = backend.open().await;
     assert_eq!(
