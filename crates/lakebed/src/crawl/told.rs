@@ -283,3 +283,148 @@ fn head_of(line: &str, headers: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
     }
     Ok(head)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::REMOVED;
+    use crate::queue::{EnqueueStats, NewRequest, RequestRecord, RequestState};
+    use crate::spec::CharsetOrigin;
+
+    fn captures(told: Vec<ToldResponse>) -> Result<Vec<Capture>> {
+        let request = NewRequest {
+            method: "POST".to_owned(),
+            ..NewRequest::get("list".parse().unwrap(), "http://a.test/x")
+        };
+        let held = HeldRequest {
+            record: RequestRecord {
+                id: 1,
+                request_key: request.key(),
+                stage: request.stage,
+                method: request.method,
+                url: request.url,
+                state: RequestState::InFlight,
+                attempts: 2,
+                failures: 1,
+                class: None,
+                status: None,
+                capture: None,
+                not_before: 0,
+                ended_at: None,
+                parent_id: None,
+            },
+            worker_id: 1,
+            host: "a.test".to_owned(),
+            body: Some(b"q=1".to_vec()),
+            children: EnqueueStats::default(),
+        };
+        let run = RunKey {
+            source: "rentals".parse().unwrap(),
+            date: "2026-11-30".parse().unwrap(),
+            run: "day".parse().unwrap(),
+        };
+        let asked = Asked {
+            run: &run,
+            held: &held,
+            now: Instant::from_micros(10_000_000),
+        };
+        asked.captures(told)
+    }
+
+    fn pair(name: &str, value: impl AsRef<[u8]>) -> (String, Vec<u8>) {
+        (name.to_owned(), value.as_ref().to_vec())
+    }
+
+    #[test]
+    fn hops_are_kept_as_our_own_are() {
+        let first = ToldResponse {
+            url: "http://a.test/x".to_owned(),
+            status: Some(303),
+            headers: vec![
+                pair("Location", "/列表"),
+                pair("Set-Cookie", "a"),
+                pair("set-cookie", [0xff]),
+            ],
+            request_headers: Some(vec![pair("Cookie", "secret=1"), pair("Accept", "*/*")]),
+            age_us: 4_000_000,
+            ..ToldResponse::default()
+        };
+        let second = ToldResponse {
+            url: "http://a.test/列表".to_owned(),
+            method: Some("get".to_owned()),
+            status: Some(200),
+            http_version: Some("HTTP/2".to_owned()),
+            headers: vec![
+                pair("Content-Type", "TEXT/HTML; charset=big5"),
+                pair("Content-Encoding", "gzip"),
+            ],
+            removed_encodings: Some(vec!["gzip".to_owned()]),
+            wire_len: Some(7),
+            body: Bytes::from_static(b"<p>\xb4\xfa\xb8\xd5</p>"),
+            ..ToldResponse::default()
+        };
+        let kept = captures(vec![first, second]).unwrap();
+        let (a, b) = (&kept[0].record, &kept[1].record);
+        assert_eq!((a.hop, b.hop, a.attempt, b.attempt), (0, 1, 2, 2));
+        assert_ne!(a.capture_id, b.capture_id);
+        assert_eq!(a.fetched_at.micros(), 6_000_000);
+        assert_eq!(b.url, "http://a.test/%E5%88%97%E8%A1%A8");
+        let head = b"HTTP/1.1 303 See Other\r\nLocation: /\xe5\x88\x97\xe8\xa1\xa8\r\nSet-Cookie: a\r\nset-cookie: \xff\r\n\r\n";
+        assert_eq!(a.response_head.0, head);
+        let asked = format!("POST /x HTTP/1.1\r\nCookie: {REMOVED}\r\nAccept: */*\r\n\r\n");
+        assert_eq!(a.request_head.0, asked.as_bytes());
+        let bodies = (
+            a.request_body.as_ref().map(|b| b.0.as_slice()),
+            &b.request_body,
+        );
+        assert_eq!(bodies, (Some(&b"q=1"[..]), &None));
+        assert!(b.response_head.0.starts_with(b"HTTP/2 200 OK\r\n") && b.request_head.0.is_empty());
+        assert_eq!(b.content_type.as_deref(), Some("text/html"));
+        let charset = b.charset.as_ref().unwrap();
+        assert_eq!(
+            (charset.name.as_str(), charset.from),
+            ("big5", CharsetOrigin::Http)
+        );
+        assert_eq!(
+            (b.body_len, b.wire_len, b.removed_encodings.len()),
+            (11, 7, 1)
+        );
+    }
+
+    #[test]
+    fn a_packed_body_is_no_text_and_nothing_is_guessed() {
+        let gzip = |removed| ToldResponse {
+            url: "http://a.test/x".to_owned(),
+            status: Some(200),
+            headers: vec![
+                pair("Content-Type", "text/html"),
+                pair("content-encoding", "GZIP"),
+            ],
+            removed_encodings: removed,
+            body: Bytes::from_static(b"\x1f\x8b\x08"),
+            ..ToldResponse::default()
+        };
+        let error = captures(vec![gzip(None)]).unwrap_err();
+        assert!(error.message().contains("gzip"), "{error}");
+        let kept = captures(vec![gzip(Some(Vec::new()))]).unwrap();
+        assert_eq!(kept[0].record.charset, None);
+        let failed = |error: Option<&str>, body: &'static [u8]| ToldResponse {
+            url: "http://a.test/x".to_owned(),
+            error: error.map(str::to_owned),
+            body: Bytes::from_static(body),
+            ..ToldResponse::default()
+        };
+        let kept = captures(vec![failed(Some("timeout"), b"")]).unwrap();
+        assert_eq!(
+            (kept[0].record.status, &kept[0].record.body_sha256),
+            (None, &None)
+        );
+        for wrong in [
+            failed(None, b""),
+            failed(Some("x"), b"abc"),
+            failed(Some("a\nb"), b""),
+        ] {
+            assert!(captures(vec![wrong]).is_err());
+        }
+    }
+}

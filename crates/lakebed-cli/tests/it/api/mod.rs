@@ -60,7 +60,7 @@ fn work_off(api: &Api, worker: &str) -> Vec<String> {
 fn a_crawl_of_somebody_else_goes_its_whole_way() {
     let api = Api::new(&[]);
     let list = api.url("/zh/list");
-    api.seed(&[list.clone()], "list");
+    api.seed(std::slice::from_ref(&list), "list");
     let worker = api.join();
     let captures = work_off(&api, &worker);
     assert!(captures.len() > 20, "{captures:?}");
@@ -220,7 +220,7 @@ fn a_finish_told_again_is_answered_as_the_first_time() {
 fn a_success_without_bytes_is_refused() {
     let api = Api::new(&[]);
     let url = api.url("/a");
-    api.seed(&[url.clone()], "detail");
+    api.seed(std::slice::from_ref(&url), "detail");
     let worker = api.join();
     let claim = &api.claim(&worker, 1)[0];
     let ends = |extra: Value| {

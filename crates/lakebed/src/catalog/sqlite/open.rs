@@ -195,12 +195,15 @@ async fn refuse_foreign(path: &Path, database: &Database) -> Result<(), Failure>
         .disable_statement_logging()
         .connect()
         .await?;
+    // Both of one moment: between two looks another program may make the tables and mark the file.
+    let mut look = connection.begin().await?;
     let id: i64 = sqlx::query_scalar("PRAGMA application_id")
-        .fetch_one(&mut connection)
+        .fetch_one(&mut *look)
         .await?;
     let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_master")
-        .fetch_one(&mut connection)
+        .fetch_one(&mut *look)
         .await?;
+    look.rollback().await?;
     let newest = match (id, tables) {
         (APPLICATION_ID, _) => newest_migration(&mut connection, database).await.map(drop),
         (0, 0) => Ok(()),
