@@ -223,7 +223,7 @@ pub(crate) async fn put_sources(catalog: &dyn Catalog, sources: &[SourceConfig])
 }
 
 /// Opens the lake that the settings name; its zone must be the project's.
-async fn open_lake(settings: &Settings) -> Result<Lake> {
+pub(crate) async fn open_lake(settings: &Settings) -> Result<Lake> {
     let folder = &settings.lake.value;
     let lake = Lake::open(Arc::new(LocalStore::new(folder)), Arc::new(Clock::System)).await?;
     check_zone(settings, &lake)?;

@@ -3,6 +3,7 @@
 //! The way through this crate: `args` (texts) -> `commands` (checked options, calls of the library)
 //! -> `printer` (stdout is data, stderr is for people) -> `exit` (the code).
 
+mod api;
 mod args;
 mod commands;
 mod context;

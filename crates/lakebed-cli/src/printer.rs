@@ -72,6 +72,14 @@ impl Printer {
         }
     }
 
+    /// Another one on the same streams, with the same options, for tasks that live on their own.
+    pub(crate) fn twin(&self) -> Self {
+        Self {
+            color: self.color,
+            ..Self::new(self.options)
+        }
+    }
+
     /// The format asked for.
     pub(crate) fn format(&self) -> TextFormat {
         self.options.format

@@ -240,6 +240,21 @@ pub fn unique_id(clock: &Clock) -> String {
     )
 }
 
+/// A new secret: 256 bits of the machine's randomness as 64 hex digits.
+///
+/// # Errors
+/// `Unavailable` where the machine has no random source: a secret is never made of anything else.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that asks the machine for randomness"
+)]
+pub fn new_secret() -> Result<String> {
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random)
+        .map_err(|e| Error::unavailable(format!("ask the machine for randomness: {e}")))?;
+    Ok(random.iter().map(|b| format!("{b:02x}")).collect())
+}
+
 /// The IANA time zone of that name.
 pub fn time_zone(name: &str) -> Result<TimeZone> {
     TimeZone::get(name).map_err(|e| {

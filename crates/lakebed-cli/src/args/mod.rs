@@ -18,6 +18,7 @@ mod project;
 mod queue;
 mod root;
 mod schema;
+mod serve;
 mod source;
 mod sql;
 
@@ -44,5 +45,6 @@ pub(crate) use schema::{
     CheckArgs, DiffArgs, HistoryArgs, InferArgs, ListArgs, ProposeArgs, PublishArgs, ReadArgs,
     SchemaCommand, ShowArgs, ViewArgs,
 };
+pub(crate) use serve::ServeArgs;
 pub(crate) use source::{ClassArg, SourceAddArgs, SourceCommand, SourceShowArgs};
 pub(crate) use sql::{RowsHistoryArgs, SqlArgs, SqlFormat};

@@ -6,7 +6,7 @@ use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
     DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, PartitionsArgs,
     QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs,
-    SourceCommand, SqlArgs, SwitchArgs,
+    ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     /// The request queue
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Serve the queue and the packs to other programs, over HTTP
+    Serve(ServeArgs),
     /// Store files as rows of a dataset, in one commit
     Ingest(IngestArgs),
     /// Records that did not pass, with their reasons

@@ -2,15 +2,16 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use lakebed::config::{Project, Settings};
-use lakebed::crawl::{self, CrawlPlan, CrawlWatch, SeedPlan, WorkerEnd, WorkerStats, read_seeds};
+use lakebed::crawl::{
+    self, Closed, CrawlPlan, CrawlWatch, PackStatistics, Packed, SeedPlan, WorkerEnd, WorkerStats,
+    read_seeds,
+};
 use lakebed::name::StageName;
-use lakebed::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
-use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord, RunState};
-use lakebed::spec::{PackProfile, Provenance, RunKey, TerminalRecord};
-use lakebed::{Error, ErrorKind, Result};
+use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord};
+use lakebed::spec::RunKey;
+use lakebed::{Error, Result};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -24,16 +25,11 @@ use crate::table::{count, message_text, size};
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
-/// Ends of requests that are read at once.
-const TERMINALS_PAGE: u32 = 5_000;
-/// How often and how long parts of other processes are waited for.
-const PACK_TRIES: u32 = 120;
-const PACK_PAUSE: Duration = Duration::from_millis(500);
 /// Folder of crawl state in the project.
-const STATE_FOLDER: &str = "crawl";
+pub(crate) const STATE_FOLDER: &str = "crawl";
 
 /// What is configured for the crawl of a run.
-fn plan_of(
+pub(crate) fn plan_of(
     project: &Project,
     settings: &Settings,
     run: &RunKey,
@@ -193,7 +189,7 @@ struct CloseAnswer<'a> {
     breaches: &'a [Breach],
     books: &'a RunBooks,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pack: Option<&'a PackReport>,
+    pack: Option<&'a PackStatistics>,
 }
 
 async fn close_run(
@@ -202,116 +198,43 @@ async fn close_run(
     run: &RunRecord,
     globals: &Globals<'_>,
 ) -> Result<Exit> {
-    let run = queue.seal_run(run.id).await?;
-    let books = queue.read_books(run.id).await?;
-    // The pack comes before the closing: a green run has its bytes in the lake, whenever somebody dies.
-    let pack = if run.state == RunState::Closed || books.unfinished() > 0 {
-        Packed::None
-    } else {
-        pack_run(queue, plan, &run, globals).await?
+    let pack = async |terminals| {
+        let context = Context::open(globals).await?;
+        let by = context.by(Some(plan.run.run.clone()), None);
+        let (lake, catalog) = (context.lake(), context.catalog());
+        let report = crawl::pack_run(lake, &*catalog, by, plan, terminals).await?;
+        context.follow_log(&report.dataset).await;
+        Ok(report)
     };
-    if let Packed::Refused(error) = &pack {
-        queue
-            .stop_run(
-                run.id,
-                &format!("its pack was refused: {}", error.message()),
-            )
-            .await?;
-    }
-    let (run, closing) = queue.close_run(run.id, &plan.closing_rules()).await?;
+    let closed = crawl::close_run(queue, plan, run.id, pack).await?;
     let answer = CloseAnswer {
         format: ANSWER_FORMAT,
-        run: &run.key,
-        state: run.state.as_str(),
-        pass: closing.pass,
-        breaches: &closing.breaches,
-        books: &books,
-        pack: match &pack {
-            Packed::Done(report) => Some(report),
-            Packed::None | Packed::Refused(_) => None,
-        },
+        run: &closed.run.key,
+        state: closed.run.state.as_str(),
+        pass: closed.closing.pass,
+        breaches: &closed.closing.breaches,
+        books: &closed.books,
+        pack: closed.pack.as_ref(),
     };
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&answer)?,
         TextFormat::Text => tell_closing(globals.printer, &answer)?,
     }
-    match pack {
-        Packed::Refused(error) => {
-            globals.printer.warn(error.message());
-            Ok(Exit::Red(BreachKind::MissingCapture))
-        }
-        Packed::Done(_) | Packed::None => Ok(closing
-            .breaches
-            .first()
-            .map_or(Exit::Done, |b| Exit::Red(b.kind))),
+    match &closed.packed {
+        Packed::Refused(error) => globals.printer.warn(error.message()),
+        Packed::Done(report) => report.warnings.iter().for_each(|w| globals.printer.warn(w)),
+        Packed::None => {}
     }
+    Ok(exit_of(&closed))
 }
 
-/// What became of the pack.
-enum Packed {
-    /// There is nothing to pack.
-    None,
-    /// It is in the lake.
-    Done(Box<PackReport>),
-    /// A request is done and its response is in no part.
-    Refused(Error),
-}
-
-/// Seals what was fetched into the run's pack. Parts that other processes still close are waited for.
-async fn pack_run(
-    queue: &Queue,
-    plan: &CrawlPlan,
-    run: &RunRecord,
-    globals: &Globals<'_>,
-) -> Result<Packed> {
-    let mut terminals: Vec<TerminalRecord> = Vec::new();
-    let mut after = 0;
-    loop {
-        let page = queue.list_terminals(run.id, after, TERMINALS_PAGE).await?;
-        let Some((last, _)) = page.last() else { break };
-        after = *last;
-        terminals.extend(page.into_iter().map(|(_, terminal)| terminal));
+/// The exit code of a closing: the first reason, or that the pack was refused.
+pub(crate) fn exit_of(closed: &Closed) -> Exit {
+    match (&closed.packed, closed.closing.breaches.first()) {
+        (Packed::Refused(_), _) => Exit::Red(BreachKind::MissingCapture),
+        (Packed::Done(_) | Packed::None, Some(breach)) => Exit::Red(breach.kind),
+        (Packed::Done(_) | Packed::None, None) => Exit::Done,
     }
-    if terminals.is_empty() {
-        return Ok(Packed::None);
-    }
-    let context = Context::open(globals).await?;
-    for tries in 0.. {
-        let (parts, key, all) = (plan.parts.clone(), plan.run.clone(), terminals.clone());
-        let planned = tokio::task::spawn_blocking(move || {
-            let open = open_parts(&parts, &key)?;
-            plan_pack(
-                &key,
-                &open,
-                all.into_iter().map(Ok),
-                PackProfile::Std,
-                &parts,
-            )
-        });
-        let planned = planned
-            .await
-            .map_err(|e| Error::internal("plan the pack").caused_by(e))?;
-        match planned {
-            Ok(pack) => {
-                let options = CommitOptions {
-                    by: context.by(Some(plan.run.run.clone()), None),
-                    complete: false,
-                    late: false,
-                    provenance: Provenance::Live,
-                };
-                let report =
-                    commit_pack(context.lake(), &*context.catalog(), pack, &options).await?;
-                context.follow_log(&report.dataset).await;
-                return Ok(Packed::Done(Box::new(report)));
-            }
-            Err(e) if e.kind() == ErrorKind::Conflict && tries < PACK_TRIES => {
-                tokio::time::sleep(PACK_PAUSE).await;
-            }
-            Err(e) if e.kind() == ErrorKind::PreconditionFailed => return Ok(Packed::Refused(e)),
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(Packed::None)
 }
 
 fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
@@ -415,7 +338,7 @@ async fn run_seed_command(plan: &CrawlPlan, folder: &Path) -> Result<(String, St
 }
 
 /// Set when the process is told to go: Ctrl-C or SIGTERM.
-fn stop_signal() -> Result<watch::Receiver<bool>> {
+pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen =
         |kind| signal(kind).map_err(|e| Error::internal("listen for signals").caused_by(e));

@@ -2,6 +2,7 @@
 
 use lakebed::Result;
 
+use crate::api;
 use crate::args::{
     CatalogCommand, Cli, Command, ConfigCommand, CrawlArgs, CrawlCommand, PackCommand,
     QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
@@ -31,6 +32,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Schema(command) => run_schema(command, globals).await,
         Command::Crawl(args) => run_crawl(args, globals).await,
         Command::Queue(command) => run_queue(command, globals).await,
+        Command::Serve(args) => api::run(args, globals).await,
         Command::Ingest(args) => ingest::ingest(args, globals).await,
         Command::Rejects(args) => rejects::list(&args, globals).await,
         Command::Correct(args) => revision::correct(args, globals).await,
@@ -129,6 +131,7 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             QueueCommand::Watch(args) => args.output.format,
             QueueCommand::Prune(args) => args.output.format,
         },
+        Command::Serve(args) => args.output.format,
         Command::Ingest(args) => args.output.format,
         Command::Rejects(args) => args.output.format,
         Command::Correct(args) => args.output.format,

@@ -1,5 +1,6 @@
 //! The one integration-test binary: the real `lakebed` on real folders.
 
+mod api;
 mod audit;
 mod backups;
 mod bad_input;

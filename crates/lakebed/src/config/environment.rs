@@ -15,7 +15,7 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 17] = [
+pub const OTHER_VARIABLES: [(&str, &str); 18] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
@@ -29,6 +29,10 @@ pub const OTHER_VARIABLES: [(&str, &str); 17] = [
         "set for a `seed_command`: the business date",
     ),
     ("LAKEBED_RUN", "set for a `seed_command`: the run"),
+    (
+        "LAKEBED_API_TOKEN",
+        "`serve --api`: the bearer token, instead of the file that is made",
+    ),
     (
         "LAKEBED_KILL_POINT",
         "tests: the step of a write at which a debug build dies",

@@ -83,7 +83,9 @@ impl CrawlPlan {
         }
     }
 
-    fn run_options(&self) -> RunOptions {
+    /// What the run is made with.
+    #[must_use]
+    pub fn run_options(&self) -> RunOptions {
         RunOptions {
             coverage: match self.config.coverage {
                 CoverageConfig::Full => Coverage::Full,
@@ -97,7 +99,7 @@ impl CrawlPlan {
         }
     }
 
-    fn host_limits(&self) -> HostLimits {
+    pub(super) fn host_limits(&self) -> HostLimits {
         let limits = self.local.limits(self.run.source.as_str());
         let limit = |pause_ms: Option<u32>, places: Option<u32>, usual: HostLimit| HostLimit {
             pause_us: pause_ms.map_or(usual.pause_us, |ms| i64::from(ms) * 1000),
@@ -115,7 +117,7 @@ impl CrawlPlan {
         }
     }
 
-    fn fetch_options(&self) -> Result<FetchOptions> {
+    pub(super) fn fetch_options(&self) -> Result<FetchOptions> {
         let limits = self.local.limits(self.run.source.as_str());
         let mut options = FetchOptions::new(&self.config.user_agent)?;
         let usual = FetchLimits::default();

@@ -31,6 +31,20 @@ pub struct Hosts {
     reading: tokio::sync::Mutex<()>,
 }
 
+/// What a hop is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Turn {
+    /// It may go at the moment that came with its claim.
+    Claimed,
+    /// It may go after so many microseconds; 0 = at once.
+    In(i64),
+    /// Its host has no moment that is near: not before this instant, absent where that is not known.
+    Later(Option<Instant>),
+    /// It may not go at all.
+    Never(FailureClass),
+}
+
 #[derive(Debug)]
 struct KnownRobots {
     state: RobotsState,
@@ -101,6 +115,35 @@ impl Hosts {
         Ok((known, read_now))
     }
 
+    /// Whether and when this URL may be asked for: by `robots.txt`, and by the host's next free moment, which
+    /// is taken. `has_moment`: one came with the claim, and is used unless reading `robots.txt` let it pass.
+    pub async fn turn(&self, url: &CanonicalUrl, has_moment: bool) -> Turn {
+        let (verdict, took_time) = match self.robots(url).await {
+            Ok((known, took_time)) => (known.rules.verdict(url), took_time),
+            // The queue could not be asked: nothing is fetched on a guess.
+            Err(_) => (RobotsVerdict::Unreachable, false),
+        };
+        match verdict {
+            RobotsVerdict::Allowed => {}
+            RobotsVerdict::Disallowed => return Turn::Never(FailureClass::Robots),
+            RobotsVerdict::Unreachable => return Turn::Never(FailureClass::RobotsUnreachable),
+        }
+        // The moment of the claim has passed where `robots.txt` was read in between.
+        if has_moment && !took_time {
+            return Turn::Claimed;
+        }
+        let host = url.host_key();
+        let pause = self.limit(&host).pause_us;
+        match self.queue.take_moment(&host, pause).await {
+            Ok(wait) if wait <= MAX_WAIT_US => Turn::In(wait),
+            Ok(wait) => {
+                let at = self.clock.now().micros().saturating_add(wait);
+                Turn::Later(Some(Instant::from_micros(at)))
+            }
+            Err(_) => Turn::Later(None),
+        }
+    }
+
     fn remembered(&self, origin: &str) -> Option<Arc<KnownRobots>> {
         let known = lock(&self.robots).get(origin).cloned();
         known.filter(|k| k.state.is_fresh(self.clock.now()))
@@ -138,36 +181,16 @@ pub(super) struct CrawlGate<'a> {
 #[async_trait]
 impl HopCheck for CrawlGate<'_> {
     async fn admit(&self, hop: &Continuation) -> HopDecision {
-        let (verdict, took_time) = match self.hosts.robots(&hop.url).await {
-            Ok((known, took_time)) => (known.rules.verdict(&hop.url), took_time),
-            // The queue could not be asked: nothing is fetched on a guess.
-            Err(_) => (RobotsVerdict::Unreachable, false),
-        };
-        match verdict {
-            RobotsVerdict::Allowed => {}
-            RobotsVerdict::Disallowed => return HopDecision::Refuse(FailureClass::Robots),
-            RobotsVerdict::Unreachable => {
-                return HopDecision::Refuse(FailureClass::RobotsUnreachable);
-            }
-        }
         let host = hop.url.host_key();
-        // The moment of the claim has passed where `robots.txt` was read in between.
-        if hop.hop == 0 && host == self.claimed && !took_time {
-            return HopDecision::Go;
-        }
-        let pause = self.hosts.limit(&host).pause_us;
-        match self.hosts.queue.take_moment(&host, pause).await {
-            Ok(wait) if wait <= MAX_WAIT_US => {
+        let has_moment = hop.hop == 0 && host == self.claimed;
+        match self.hosts.turn(&hop.url, has_moment).await {
+            Turn::Claimed => HopDecision::Go,
+            Turn::In(wait) => {
                 sleep_us(wait).await;
                 HopDecision::Go
             }
-            Ok(wait) => {
-                let at = self.hosts.clock.now().micros().saturating_add(wait);
-                HopDecision::NotNow {
-                    until: Some(Instant::from_micros(at)),
-                }
-            }
-            Err(_) => HopDecision::NotNow { until: None },
+            Turn::Later(until) => HopDecision::NotNow { until },
+            Turn::Never(class) => HopDecision::Refuse(class),
         }
     }
 }

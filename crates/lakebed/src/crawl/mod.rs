@@ -10,16 +10,26 @@
 //! | `task` | one claim from its moment to its end |
 //! | `gate` | `robots.txt` and the turn of a host before every hop |
 //! | `links` | links of a page that are followed |
+//! | `desk`, `told` | claims and finishes of crawlers of somebody else |
+//! | `close`, `statistics` | the pack, the closing, and what is told of it |
 
+mod close;
+mod desk;
 mod drive;
 mod gate;
 mod links;
 mod seeds;
+mod statistics;
 mod task;
+mod told;
 mod worker;
 
+pub use close::{Closed, Packed, close_run, pack_run};
+pub use desk::{Desk, DeskHold, FinishReport, ToldEnd, ToldFinish, ToldLinks, ToldOutcome};
 pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
-pub use gate::Hosts;
+pub use gate::{Hosts, Turn};
 pub use links::{LinkRules, Page};
-pub use seeds::{SeedPlan, read_seeds};
+pub use seeds::{SeedPlan, SeedSpec, read_seeds, seed_request};
+pub use statistics::{PackStatistics, RUN_STATISTICS_FORMAT, RunStatistics};
+pub use told::ToldResponse;
 pub use worker::{CrawlWatch, WorkerEnd, WorkerOptions, WorkerStats};

@@ -7,6 +7,8 @@
 //! Blank lines and lines that begin with `#` are no seeds. Every other line counts as announced; a wrong one is
 //! an error that names it, since a seed that is skipped is a page that is missing.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::config::CrawlConfig;
@@ -35,18 +37,27 @@ impl SeedPlan {
     }
 }
 
-#[derive(Deserialize)]
+/// A request as a plan, or another crawler, names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SeedLine {
-    url: String,
-    stage: Option<StageName>,
-    method: Option<String>,
-    body: Option<String>,
+pub struct SeedSpec {
+    /// Absolute; relative to its page where it was found on one.
+    pub url: String,
+    /// Absent for the one that seeds have.
+    pub stage: Option<StageName>,
+    /// Absent for GET.
+    pub method: Option<String>,
+    /// Absent for none; part of what makes it another request.
+    pub body: Option<String>,
+    /// Headers of its own.
     #[serde(default)]
-    headers: std::collections::BTreeMap<String, String>,
-    carry: Option<serde_json::Value>,
-    priority: Option<i64>,
-    group: Option<String>,
+    pub headers: BTreeMap<String, String>,
+    /// Given back with its claim; any JSON.
+    pub carry: Option<serde_json::Value>,
+    /// Smaller is sooner; absent for that of its stage.
+    pub priority: Option<i64>,
+    /// Counted under this name.
+    pub group: Option<String>,
 }
 
 /// Reads a plan; `name` names it in errors.
@@ -79,31 +90,60 @@ fn read_seed(config: &CrawlConfig, line: &str) -> Result<Option<NewRequest>> {
         serde_json::from_str(line)
             .map_err(|e| Error::invalid(format!("`{line}` is no seed: {e}")))?
     } else {
-        SeedLine {
+        SeedSpec {
             url: line.to_owned(),
-            stage: None,
-            method: None,
-            body: None,
-            headers: Default::default(),
-            carry: None,
-            priority: None,
-            group: None,
+            ..SeedSpec::default()
         }
     };
-    let stage = match &seed.stage {
+    seed_request(config, seed)
+}
+
+/// The request of a seed; `None` where it leads out of the source.
+///
+/// # Errors
+/// `InvalidInput` for a stage that is not declared and for what is no URL.
+pub fn seed_request(config: &CrawlConfig, seed: SeedSpec) -> Result<Option<NewRequest>> {
+    let url = CanonicalUrl::parse(&seed.url, QueryOrder::Kept)?;
+    request_to(config, seed, &url)
+}
+
+/// As [`seed_request`], for a link found at `page`: what is no URL to fetch leads out of the source, too.
+///
+/// # Errors
+/// `InvalidInput` for a stage that is not declared.
+pub(super) fn link_request(
+    config: &CrawlConfig,
+    link: SeedSpec,
+    page: &CanonicalUrl,
+) -> Result<Option<NewRequest>> {
+    match page.join(&link.url, QueryOrder::Kept) {
+        Ok(url) => request_to(config, link, &url),
+        Err(_) => stage_of(config, link.stage.as_ref()).map(|_| None),
+    }
+}
+
+fn stage_of<'c>(config: &'c CrawlConfig, named: Option<&'c StageName>) -> Result<&'c StageName> {
+    match named {
         Some(stage) if !config.stage.contains_key(stage) => {
             let names: Vec<&str> = config.stage.keys().map(StageName::as_str).collect();
-            return Err(Error::invalid(format!("there is no stage `{stage}`"))
-                .hint(format!("stages are {}", names.join(", "))));
+            Err(Error::invalid(format!("there is no stage `{stage}`"))
+                .hint(format!("stages are {}", names.join(", "))))
         }
-        Some(stage) => stage,
-        None => config.default_stage()?,
-    };
-    let url = CanonicalUrl::parse(&seed.url, QueryOrder::Kept)?;
+        Some(stage) => Ok(stage),
+        None => config.default_stage(),
+    }
+}
+
+fn request_to(
+    config: &CrawlConfig,
+    seed: SeedSpec,
+    url: &CanonicalUrl,
+) -> Result<Option<NewRequest>> {
+    let stage = stage_of(config, seed.stage.as_ref())?;
     if !config.has_host(url.host()) {
         return Ok(None);
     }
-    let mut new = request(config, stage, &url, seed.group);
+    let mut new = request(config, stage, url, seed.group);
     new.method = seed.method.unwrap_or(new.method).to_ascii_uppercase();
     new.body = seed.body.map(String::into_bytes);
     new.headers = seed.headers.into_iter().collect();

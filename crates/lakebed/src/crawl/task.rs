@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::fetch::{
     BreakerSample, Capture, FailureClass, FetchOutcome, FetchRequest, Fetched, Fetcher,
 };
-use crate::name::ErrorClass;
+use crate::name::{ErrorClass, StageName};
 use crate::pack::SharedPart;
 use crate::queue::{Claim, DoneSpec, Finish, FinishKind};
 use crate::spec::{CanonicalUrl, QueryOrder, RunKey};
@@ -134,7 +134,7 @@ fn end_of(
 ) -> FinishKind {
     match outcome {
         FetchOutcome::Answered | FetchOutcome::NotModified => match last {
-            Some(capture) => FinishKind::Done(done_of(context, claim, &capture)),
+            Some(capture) => FinishKind::Done(done_of(&context.links, &claim.stage, &capture)),
             None => FinishKind::GivenBack,
         },
         FetchOutcome::RateLimited { until, .. } => FinishKind::Blocked {
@@ -158,7 +158,8 @@ fn end_of(
     }
 }
 
-fn done_of(context: &TaskContext, claim: &Claim, capture: &Capture) -> DoneSpec {
+/// A success that this capture answers, with the follow-ups that the rules of the source find in it.
+pub(super) fn done_of(links: &LinkRules, stage: &StageName, capture: &Capture) -> DoneSpec {
     let record = &capture.record;
     let text = record.charset.as_ref().map(|charset| {
         let encoding =
@@ -167,8 +168,8 @@ fn done_of(context: &TaskContext, claim: &Claim, capture: &Capture) -> DoneSpec 
     });
     let url = CanonicalUrl::parse(&record.url, QueryOrder::Kept);
     let followed = match &url {
-        Ok(url) => context.links.follow(&Page {
-            stage: &claim.stage,
+        Ok(url) => links.follow(&Page {
+            stage,
             url,
             text: text.as_deref(),
         }),

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::class::FailureClass;
 use super::outcome::FetchOutcome;
 
 /// What one outcome says to the breaker.
@@ -24,9 +25,17 @@ impl BreakerSample {
         match outcome {
             FetchOutcome::Answered | FetchOutcome::NotModified => Self::Sound,
             FetchOutcome::RateLimited { .. } | FetchOutcome::Deferred { .. } => Self::Silent,
-            FetchOutcome::Failed(failure) if failure.class.is_trouble() => Self::Trouble,
-            FetchOutcome::Failed(failure) if failure.class.is_answer() => Self::Sound,
-            FetchOutcome::Failed(_) => Self::Silent,
+            FetchOutcome::Failed(failure) => Self::of_class(failure.class),
+        }
+    }
+
+    /// What a failure of this class says.
+    #[must_use]
+    pub fn of_class(class: FailureClass) -> Self {
+        match class {
+            _ if class.is_trouble() => Self::Trouble,
+            _ if class.is_answer() => Self::Sound,
+            _ => Self::Silent,
         }
     }
 }
@@ -101,7 +110,6 @@ impl Default for CircuitBreaker {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::class::FailureClass;
     use super::super::outcome::Failure;
     use super::*;
     use crate::time::Instant;

@@ -172,6 +172,16 @@ impl FailureClass {
         }
     }
 
+    /// The class of this name; `None` for a word of somebody else.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        if let Some(status) = name.strip_prefix("http_") {
+            return status.parse().ok().map(Self::Http);
+        }
+        let named = Self::NAMED.iter().find(|(_, known)| *known == name);
+        named.map(|(class, _)| *class)
+    }
+
     /// The checked name that requests are counted by.
     ///
     /// # Errors
@@ -201,10 +211,16 @@ mod tests {
             .iter()
             .map(|(class, name)| {
                 assert_eq!(class.to_string(), *name);
+                assert_eq!(FailureClass::find(name), Some(*class));
                 class.error_class().unwrap().to_string()
             })
             .collect();
         names.push(FailureClass::Http(403).error_class().unwrap().to_string());
+        assert_eq!(
+            FailureClass::find("http_403"),
+            Some(FailureClass::Http(403))
+        );
+        assert_eq!(FailureClass::find("captcha"), None);
         let all = names.len();
         names.sort_unstable();
         names.dedup();

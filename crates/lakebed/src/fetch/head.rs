@@ -23,7 +23,8 @@ pub(super) fn is_secret(name: &HeaderName, more: &[HeaderName]) -> bool {
 /// The head of a request, byte for byte as it went out, its secrets replaced.
 ///
 /// Lines are those that this program wrote, so each ends with CR LF.
-pub(super) fn mask_secrets(head: &[u8], more: &[HeaderName]) -> Vec<u8> {
+#[must_use]
+pub fn mask_secrets(head: &[u8], more: &[HeaderName]) -> Vec<u8> {
     let mut out = Vec::with_capacity(head.len());
     for line in head.split_inclusive(|b| *b == b'\n') {
         let name = (line.iter().position(|b| *b == b':')).and_then(|colon| {

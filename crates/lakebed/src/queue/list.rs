@@ -10,6 +10,9 @@ use crate::spec::{RunKey, TerminalRecord, TerminalState};
 
 /// Rows that one transaction deletes at most.
 const PRUNE_BATCH: i64 = 2_000;
+/// What [`request_of`] reads: of the facts `q`, the state `s` and the lane `l`.
+pub(super) const REQUEST_COLUMNS: &str = "q.id, q.request_key, l.stage, q.method, q.url, s.state, s.attempt, s.failures, \
+    s.class, s.status, s.capture, s.not_before, s.ended_at, q.parent_id";
 
 /// Which requests to list.
 #[derive(Debug, Clone, Default)]
@@ -98,10 +101,10 @@ impl Queue {
     pub async fn list_requests(&self, filter: &RequestFilter) -> Result<Vec<RequestRecord>> {
         let mut tx = self.reading("list requests").await?;
         let listed = async {
-            let mut sql = "SELECT q.id, q.request_key, l.stage, q.method, q.url, s.state, s.attempt, s.failures, s.class, \
-                s.status, s.capture, s.not_before, s.ended_at, q.parent_id \
-                FROM queue_request_state s JOIN queue_request q ON q.id = s.id JOIN queue_lane l ON l.id = s.lane_id \
-                WHERE s.run_id = ? AND s.id > ?".to_owned();
+            let mut sql = format!(
+                "SELECT {REQUEST_COLUMNS} FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
+                 JOIN queue_lane l ON l.id = s.lane_id WHERE s.run_id = ? AND s.id > ?"
+            );
             let mut args = values![filter.run_id, filter.after].to_vec();
             if let Some(state) = filter.state {
                 sql.push_str(" AND s.state = ?");
@@ -232,7 +235,7 @@ impl Queue {
     }
 }
 
-fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
+pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
     Ok(RequestRecord {
         id: row.int(0)?,
         request_key: hex(&row.bytes(1)?).parse()?,

@@ -15,7 +15,7 @@
 //! | `deadline` | what is left at the deadline dies | |
 //! | `closing` | the books of a run and the rule that they balance | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
-//! | `event`, `list` | what people and other programs see | |
+//! | `event`, `list`, `look` | what people and other programs see | |
 //! | `run_row`, `tally`, `cell`, `mark` | steps they share; what a process remembers | |
 //! | `db` | the small interface over three databases | |
 //!
@@ -40,6 +40,7 @@ mod event;
 mod finish;
 mod host;
 mod list;
+mod look;
 mod mark;
 mod open;
 mod request;
@@ -56,6 +57,7 @@ pub use closing::{Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks};
 pub use event::EventRecord;
 pub use host::HostRecord;
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
+pub use look::HeldRequest;
 pub use open::{Queue, QueueOptions};
 pub use request::{
     Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,

@@ -51,6 +51,7 @@ stamp!(
     leases::a_worker_without_a_row_has_no_claims,
     leases::a_reaper_and_a_finish_meet_once,
     leases::failures_wait_and_then_die,
+    leases::a_claim_is_looked_up_by_those_who_ask_again,
     polite::a_host_that_asks_to_wait_is_left_alone,
     polite::places_and_moments_hold_over_all_workers,
     polite::places_come_back_whatever_happens,

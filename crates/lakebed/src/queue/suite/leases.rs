@@ -4,7 +4,8 @@ use super::backend::*;
 use crate::error::ErrorKind;
 use crate::queue::db::values;
 use crate::queue::{
-    ClaimOutcome, Finish, FinishKind, Heartbeat, QueueOptions, RequestFilter, RequestState, Worker,
+    ClaimOutcome, DoneSpec, Finish, FinishKind, Heartbeat, NewRequest, QueueOptions, RequestFilter,
+    RequestState, Worker,
 };
 
 /// The worker was silent for two hours.
@@ -243,4 +244,52 @@ pub(super) async fn failures_wait_and_then_die(backend: impl Backend) {
             .kind(),
         ErrorKind::InvalidInput
     );
+}
+
+pub(super) async fn a_claim_is_looked_up_by_those_who_ask_again(backend: impl Backend) {
+    let queue = backend.open().await;
+    let request = NewRequest {
+        method: "POST".to_owned(),
+        body: Some("{\"頁\": 1}".into()),
+        ..get("list", 1)
+    };
+    let run = open_run(&queue, "day", std::slice::from_ref(&request)).await;
+    let worker = queue.join("outside").await.unwrap();
+    let other = backend.open().await;
+    assert_eq!(
+        other.find_worker(&worker.name).await.unwrap(),
+        Some(worker.clone())
+    );
+    assert_eq!(other.find_worker("nobody").await.unwrap(), None);
+    let claimed = claim(&queue, &worker, &any(&run, 1)).await;
+    let id = claimed[0].id;
+    let held = other.find_request(run.id, id).await.unwrap().unwrap();
+    assert_eq!((held.worker_id, held.record.attempts), (worker.id, 1));
+    assert_eq!(held.record.state, RequestState::InFlight);
+    assert_eq!((held.host.as_str(), &held.body), ("a.test", &request.body));
+    let spec = DoneSpec {
+        children: vec![get("list", 2), get("list", 2)],
+        announced: 5,
+        ..DoneSpec::default()
+    };
+    assert_eq!(
+        finish(&queue, &worker, &run, &[done_with(&claimed[0], spec)]).await,
+        1
+    );
+    let held = other.find_request(run.id, id).await.unwrap().unwrap();
+    assert_eq!((held.worker_id, held.record.attempts), (worker.id, 1));
+    assert_eq!(
+        (held.record.state, held.record.status),
+        (RequestState::Done, Some(200))
+    );
+    let told = (
+        held.children.announced,
+        held.children.inserted,
+        held.children.duplicate,
+        held.children.out_of_scope,
+    );
+    assert_eq!(told, (5, 1, 1, 3));
+    assert!(held.record.capture.is_some());
+    assert_eq!(other.find_request(run.id, id + 99).await.unwrap(), None);
+    assert_eq!(other.find_request(run.id + 1, id).await.unwrap(), None);
 }

@@ -1,0 +1,175 @@
+//! The end of a run: what was fetched goes into the lake as one pack, then the books are judged.
+//!
+//! The pack comes before the closing: a green run has its bytes in the lake, whenever somebody dies.
+
+use std::time::Duration;
+
+use crate::catalog::Catalog;
+use crate::crawl::drive::CrawlPlan;
+use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
+use crate::error::{Error, ErrorKind, Result};
+use crate::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
+use crate::queue::{ClosingRecord, Queue, RunBooks, RunRecord, RunState};
+use crate::spec::{By, PackProfile, Provenance, TerminalRecord};
+use crate::store::Lake;
+
+/// Ends of requests that are read at once.
+const TERMINALS_PAGE: u32 = 5_000;
+/// How often and how long parts of other processes are waited for.
+const PACK_TRIES: u32 = 120;
+const PACK_PAUSE: Duration = Duration::from_millis(500);
+
+/// What became of the pack.
+#[derive(Debug)]
+pub enum Packed {
+    /// There is nothing to pack, or nothing yet.
+    None,
+    /// It is in the lake.
+    Done(Box<PackReport>),
+    /// A request is done and its response is in no part.
+    Refused(Error),
+}
+
+/// A run after the call that was to close it.
+#[derive(Debug)]
+pub struct Closed {
+    /// The run; not closed while requests have not ended.
+    pub run: RunRecord,
+    /// The verdict.
+    pub closing: ClosingRecord,
+    /// What was counted.
+    pub books: RunBooks,
+    /// What became of the pack.
+    pub packed: Packed,
+    /// The run's pack in the lake, of this call or an earlier one; absent where there is none, or where this machine
+    /// does not know.
+    pub pack: Option<PackStatistics>,
+}
+
+/// Seals the run, has its pack made where every request has ended, and closes it.
+///
+/// `pack` is given how every request ended; it is asked only where there is something to pack. Where it fails with
+/// `PreconditionFailed`, the run is stopped and closes red.
+///
+/// # Errors
+/// `PreconditionFailed` while the run is seeding; what `pack` fails with else.
+pub async fn close_run(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    run_id: i64,
+    pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
+) -> Result<Closed> {
+    let run = queue.seal_run(run_id).await?;
+    let books = queue.read_books(run_id).await?;
+    let mut packed = Packed::None;
+    // Closed by one that died before it told so: the same pack again changes nothing.
+    let is_untold = run.state == RunState::Closed && statistics::find_pack(&plan.parts)?.is_none();
+    if is_untold {
+        let terminals = read_terminals(queue, run_id).await?;
+        // Another machine's parts are not here, and the verdict stands: no pack is told then.
+        if !terminals.is_empty()
+            && let Ok(report) = pack(terminals).await
+        {
+            packed = Packed::Done(Box::new(report));
+        }
+    } else if run.state != RunState::Closed && books.unfinished() == 0 {
+        let terminals = read_terminals(queue, run_id).await?;
+        if !terminals.is_empty() {
+            packed = match pack(terminals).await {
+                Ok(report) => Packed::Done(Box::new(report)),
+                Err(e) if e.kind() == ErrorKind::PreconditionFailed => Packed::Refused(e),
+                Err(e) => return Err(e),
+            };
+        }
+    }
+    if let Packed::Refused(error) = &packed {
+        let reason = format!("its pack was refused: {}", error.message());
+        queue.stop_run(run_id, &reason).await?;
+    }
+    let (run, closing) = queue.close_run(run_id, &plan.closing_rules()).await?;
+    let mut closed = Closed {
+        pack: match &packed {
+            Packed::Done(report) => Some((&**report).into()),
+            Packed::None | Packed::Refused(_) => None,
+        },
+        run,
+        closing,
+        books,
+        packed,
+    };
+    if closed.run.state == RunState::Closed {
+        keep_statistics(queue, plan, &mut closed).await?;
+    }
+    Ok(closed)
+}
+
+/// Writes `run.json` beside the parts, unless it is there: the first closing stands.
+async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -> Result<()> {
+    if let Some(kept) = statistics::find_pack(&plan.parts)? {
+        closed.pack = closed.pack.take().or(kept);
+        return Ok(());
+    }
+    let stages = queue.list_progress(closed.run.id).await?;
+    let told = RunStatistics::new(
+        &closed.run,
+        &closed.closing,
+        &closed.books,
+        &stages,
+        closed.pack.as_ref(),
+    );
+    statistics::write(&plan.parts, &told)
+}
+
+async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {
+    let mut terminals = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = queue.list_terminals(run_id, after, TERMINALS_PAGE).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(terminals);
+        };
+        after = *last;
+        terminals.extend(page.into_iter().map(|(_, terminal)| terminal));
+    }
+}
+
+/// Seals what was fetched into the run's pack and commits it. Parts that other processes still close are waited for.
+///
+/// # Errors
+/// `PreconditionFailed` where a request is done and its response is in no part.
+pub async fn pack_run(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    by: By,
+    plan: &CrawlPlan,
+    terminals: Vec<TerminalRecord>,
+) -> Result<PackReport> {
+    let mut tries = 0;
+    loop {
+        let (parts, key, all) = (plan.parts.clone(), plan.run.clone(), terminals.clone());
+        let planned = tokio::task::spawn_blocking(move || {
+            let open = open_parts(&parts, &key)?;
+            let ends = all.into_iter().map(Ok);
+            plan_pack(&key, &open, ends, PackProfile::Std, &parts)
+        });
+        let planned = planned
+            .await
+            .map_err(|e| Error::internal("plan the pack").caused_by(e))?;
+        match planned {
+            Ok(pack) => {
+                let options = CommitOptions {
+                    by,
+                    complete: false,
+                    late: false,
+                    provenance: Provenance::Live,
+                };
+                return commit_pack(lake, catalog, pack, &options).await;
+            }
+            Err(e) if e.kind() == ErrorKind::Conflict && tries < PACK_TRIES => {
+                tries += 1;
+                tokio::time::sleep(PACK_PAUSE).await;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
