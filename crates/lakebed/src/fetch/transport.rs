@@ -186,7 +186,7 @@ pub(super) fn class_of(error: &(dyn StdError + 'static)) -> (FailureClass, Strin
     let message = texts.join(": ");
     let hyper = chain.iter().find_map(|e| e.downcast_ref::<hyper::Error>());
     let class = match hyper {
-        Some(e) if e.is_parse() || e.is_parse_too_large() => FailureClass::BadResponse,
+        Some(e) if e.is_parse() => FailureClass::BadResponse,
         _ if chain.iter().any(|e| tls_error(*e).is_some()) => FailureClass::Tls,
         _ => FailureClass::Disconnect,
     };
