@@ -207,3 +207,30 @@ fn claims_of(run_id: i64, lane: &KnownLane, rows: &[DbRow]) -> Result<Vec<Claim>
 fn order_of(row: &DbRow) -> Result<(i64, i64, i64), sqlx::Error> {
     Ok((row.int(3)?, row.int(4)?, row.int(0)?))
 }
+
+/// The short way as each database plans it, with the values it asks for.
+#[cfg(test)]
+pub(super) fn explain_sql(
+    dialect: Dialect,
+    lane: i64,
+    run_id: i64,
+) -> (String, Vec<crate::queue::db::Value>) {
+    let all = values![
+        lane,
+        0_i64,
+        0_i64,
+        5_i64,
+        20_i64,
+        1_i64,
+        run_id,
+        1_000_000_i64
+    ];
+    match dialect {
+        Dialect::Sqlite => (format!("EXPLAIN QUERY PLAN {CLAIM_SQLITE}"), all.to_vec()),
+        Dialect::Postgres => (format!("EXPLAIN {CLAIM_POSTGRES}"), all.to_vec()),
+        Dialect::Mysql => {
+            let args = values![lane, 20_i64, 1_i64, lane, run_id];
+            (format!("EXPLAIN FORMAT=JSON {LOOK_MYSQL}"), args.to_vec())
+        }
+    }
+}
