@@ -131,7 +131,9 @@ pub fn seal(source: &str, parts: &Path, out: &Path) -> Result<Value> {
     let path = out.join(PACK);
     let file = std::fs::File::create(&path).map_err(io("write", &path))?;
     let (file, trailer) = plan.write(std::io::BufWriter::new(file))?;
-    let file = file.into_inner().map_err(|e| io("write", &path)(e.into_error()))?;
+    let file = file
+        .into_inner()
+        .map_err(|e| io("write", &path)(e.into_error()))?;
     file.sync_all().map_err(io("write", &path))?;
     let size = file.metadata().map_err(io("look at", &path))?.len();
     let sealed = started.elapsed();
@@ -187,7 +189,9 @@ pub fn replay(out: &Path) -> Result<Value> {
 pub fn get(out: &Path) -> Result<Value> {
     let reader = open(out)?;
     let scan = reader.scan()?;
-    let frames: BTreeSet<(u64, u64)> = (scan.rows.iter()).map(|r| (r.frame_offset, r.frame_len)).collect();
+    let frames: BTreeSet<(u64, u64)> = (scan.rows.iter())
+        .map(|r| (r.frame_offset, r.frame_len))
+        .collect();
     let mut lengths: Vec<u64> = scan.rows.iter().map(|r| r.frame_len).collect();
     lengths.sort_unstable();
     let ids: Vec<&CaptureId> = scan.rows.iter().map(|r| &r.capture_id).collect();

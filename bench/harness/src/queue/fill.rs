@@ -27,7 +27,8 @@ pub async fn fill_queue(place: &Place, queue: &Queue, rows: i64, done: i64) -> R
     if done > 0 {
         pool.run(&fill_sql(&pool, run.id, FIRST, done, 2)).await?;
     }
-    pool.run(&fill_sql(&pool, run.id, FIRST + done, rows, 0)).await?;
+    pool.run(&fill_sql(&pool, run.id, FIRST + done, rows, 0))
+        .await?;
     pool.settle().await?;
     Ok(run.id)
 }
@@ -37,17 +38,26 @@ fn fill_sql(pool: &Pool, run_id: i64, first: i64, count: i64, state: i64) -> Vec
     let (key, url, overriding) = match pool {
         Pool::Sqlite(_) => (
             format!("CAST(printf('%016d', {first} + i) AS BLOB)"),
-            format!("'http://a.test/rentals/{}/' || ({first} + i)", "x".repeat(90)),
+            format!(
+                "'http://a.test/rentals/{}/' || ({first} + i)",
+                "x".repeat(90)
+            ),
             "",
         ),
         Pool::Postgres(_) => (
             format!("convert_to(lpad(({first} + i)::text, 16, '0'), 'UTF8')"),
-            format!("'http://a.test/rentals/{}/' || ({first} + i)", "x".repeat(90)),
+            format!(
+                "'http://a.test/rentals/{}/' || ({first} + i)",
+                "x".repeat(90)
+            ),
             "OVERRIDING SYSTEM VALUE",
         ),
         Pool::Mysql(_) => (
             format!("lpad({first} + i, 16, '0')"),
-            format!("concat('http://a.test/rentals/{}/', {first} + i)", "x".repeat(90)),
+            format!(
+                "concat('http://a.test/rentals/{}/', {first} + i)",
+                "x".repeat(90)
+            ),
             "",
         ),
     };

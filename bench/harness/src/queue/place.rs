@@ -108,7 +108,9 @@ impl Place {
             return self.tell_server(&sql).await;
         }
         if self.server.starts_with("mysql") {
-            return self.tell_server(&format!("DROP DATABASE {}", self.name)).await;
+            return self
+                .tell_server(&format!("DROP DATABASE {}", self.name))
+                .await;
         }
         for end in ["", "-wal", "-shm"] {
             let path = format!("{}{end}", self.url);

@@ -176,9 +176,12 @@ async fn work_postgres(
         let rows = claim.fetch_all(&mut *connection).await?;
         let taken = taken!(rows);
         mark = taken.ids.iter().copied().max().unwrap_or(0);
-        let finish = sqlx::query(FINISH_POSTGRES).bind(taken.ids).bind(taken.attempts);
+        let count_taken = taken.ids.len();
+        let finish = sqlx::query(FINISH_POSTGRES)
+            .bind(taken.ids)
+            .bind(taken.attempts);
         let ended = finish.bind(owner).fetch_all(&mut *connection).await?;
-        expect(ended.len() as u64, taken.ids.len())?;
+        expect(ended.len() as u64, count_taken)?;
         count += ended.len() as u64;
     }
     Ok(count)
@@ -194,7 +197,10 @@ async fn work_mysql(
     let mut connection = pool.acquire().await?;
     while Instant::now() < end {
         let mut tx = sqlx::Connection::begin(&mut *connection).await?;
-        let rows = sqlx::query(LOOK_MYSQL).bind(batch).fetch_all(&mut *tx).await?;
+        let rows = sqlx::query(LOOK_MYSQL)
+            .bind(batch)
+            .fetch_all(&mut *tx)
+            .await?;
         let taken = taken!(rows);
         if taken.ids.is_empty() {
             continue;
@@ -227,4 +233,3 @@ async fn work_mysql(
     }
     Ok(count)
 }
-

@@ -343,14 +343,15 @@ struct TakeSpec {
     slot: bool,
 }
 
-/// The claim of PostgreSQL. Materialized: the limit holds however the planner joins.
+/// The claim of PostgreSQL. Materialized: the limit holds however the planner joins. The numbers go through an array:
+/// however many the planner expects, it reads them by their key.
 const TAKE_POSTGRES: &str = "WITH c AS MATERIALIZED (\
-    SELECT run_id, id FROM queue_request_state \
-    WHERE lane_id = ? AND state IN (0, 3) AND not_before <= {now} AND (priority, not_before, id) > (?, ?, ?) \
-    ORDER BY priority, not_before, id LIMIT ? FOR UPDATE SKIP LOCKED) \
-    UPDATE queue_request_state s SET state = 1, attempt = attempt + 1, worker_id = ?, slot = ?, held_until = {now} + ? \
-    FROM c WHERE s.run_id = c.run_id AND s.id = c.id \
-    RETURNING s.id, s.attempt, s.failures, s.priority, s.not_before";
+    SELECT id FROM queue_request_state \
+    WHERE lane_id = $1 AND state IN (0, 3) AND not_before <= {now} AND (priority, not_before, id) > ($2, $3, $4) \
+    ORDER BY priority, not_before, id LIMIT $5 FOR UPDATE SKIP LOCKED) \
+    UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = $6, slot = $7, held_until = {now} + $8 \
+    WHERE run_id = $9 AND id = ANY (ARRAY(SELECT id FROM c)) \
+    RETURNING id, attempt, failures, priority, not_before";
 
 /// The claim of SQLite. The index is named: SQLite says so where its predicate does not fit.
 const TAKE_SQLITE: &str = "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = ?6, slot = ?7, held_until = {now} + ?8 \
@@ -380,8 +381,15 @@ async fn take_rows(
             left,
             spec.worker,
             slot,
-            spec.hold
+            spec.hold,
+            spec.run_id
         ];
+        // SQLite takes the run from the rows.
+        let args = if tx.dialect() == Dialect::Sqlite {
+            &args[..8]
+        } else {
+            args
+        };
         let sql = if tx.dialect() == Dialect::Postgres {
             TAKE_POSTGRES
         } else {
@@ -514,7 +522,7 @@ fn facts_sql(dialect: Dialect, ids: &[i64]) -> Vec<(String, Vec<Value>)> {
 }
 
 /// Numbers as one JSON array.
-pub(super) fn json_of(ids: &[i64]) -> Value {
+fn json_of(ids: &[i64]) -> Value {
     serde_json::json!(ids).to_string().into()
 }
 

@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::queue::cell::len;
-use crate::queue::claim::{ClaimPlace, claim_of, json_of, no_facts};
+use crate::queue::claim::{ClaimPlace, claim_of, no_facts};
 use crate::queue::db::{DbRow, Dialect, Fault, in_tx, values};
 use crate::queue::mark::{KnownLane, Watermark};
 use crate::queue::{Claim, ClaimOptions, Queue, Worker};
@@ -79,9 +79,8 @@ const LOOK_MYSQL: &str = concat!(
     may_claim!("?", "?", "?")
 );
 
-const TAKE_MYSQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) d \
-    STRAIGHT_JOIN queue_request_state s ON s.run_id = ? AND s.id = d.id \
-    SET s.state = 1, s.attempt = s.attempt + 1, s.worker_id = ?, s.slot = 0, s.held_until = {now} + ?";
+const TAKE_MYSQL: &str = "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = ?, slot = 0, \
+    held_until = {now} + ? WHERE run_id = ? AND id IN ";
 
 impl Queue {
     /// Takes up to `limit` rows of the lane that the run's last claim took its whole batch from. `None` where there is
@@ -164,14 +163,17 @@ impl Queue {
             let args = values![lane.id, options.limit, worker.id, lane.id, options.run_id];
             let rows = tx.rows(LOOK_MYSQL, args).await?;
             if !rows.is_empty() {
-                let ids: Result<Vec<i64>, _> = rows.iter().map(|r| r.int(0)).collect();
-                let args = values![
-                    json_of(&ids?),
-                    options.run_id,
-                    worker.id,
-                    self.options.max_hold_us
-                ];
-                tx.execute(TAKE_MYSQL, args).await?;
+                let mut args =
+                    values![worker.id, self.options.max_hold_us, options.run_id].to_vec();
+                for row in &rows {
+                    args.push(row.int(0)?.into());
+                }
+                // Filled up to a power of two with the last one: few different statements.
+                let marks = rows.len().next_power_of_two();
+                let last = args.last().cloned();
+                args.extend(std::iter::repeat_n(last, marks - rows.len()).flatten());
+                let sql = format!("{TAKE_MYSQL} ({})", vec!["?"; marks].join(", "));
+                tx.execute(&sql, &args).await?;
             }
             Ok(rows)
         })
@@ -214,6 +216,7 @@ pub(super) fn explain_sql(
     dialect: Dialect,
     lane: i64,
     run_id: i64,
+    worker: i64,
 ) -> (String, Vec<crate::queue::db::Value>) {
     let all = values![
         lane,
@@ -221,7 +224,7 @@ pub(super) fn explain_sql(
         0_i64,
         5_i64,
         20_i64,
-        1_i64,
+        worker,
         run_id,
         1_000_000_i64
     ];
@@ -229,7 +232,7 @@ pub(super) fn explain_sql(
         Dialect::Sqlite => (format!("EXPLAIN QUERY PLAN {CLAIM_SQLITE}"), all.to_vec()),
         Dialect::Postgres => (format!("EXPLAIN {CLAIM_POSTGRES}"), all.to_vec()),
         Dialect::Mysql => {
-            let args = values![lane, 20_i64, 1_i64, lane, run_id];
+            let args = values![lane, 20_i64, worker, lane, run_id];
             (format!("EXPLAIN FORMAT=JSON {LOOK_MYSQL}"), args.to_vec())
         }
     }

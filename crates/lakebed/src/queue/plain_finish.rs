@@ -21,7 +21,7 @@ macro_rules! ours {
     };
     ($join:literal) => {
         concat!(
-            "FROM json_each(?1) d JOIN queue_request_state s ON s.run_id = ?2 AND s.id = d.value ->> 0 ",
+            "FROM json_each(?1) d CROSS JOIN queue_request_state s ON s.run_id = ?2 AND s.id = d.value ->> 0 ",
             "AND s.attempt = d.value ->> 1 ",
             $join,
             " WHERE s.state = 1 AND s.worker_id = ?3"
@@ -63,7 +63,7 @@ const FINISH_SQLITE: &str = concat!(
     ") WHERE id = ?2 AND state = 3; \
      UPDATE queue_request_state AS s SET state = 2, class = NULL, capture = unhex(d.value ->> 2), \
      status = d.value ->> 3, announced = d.value ->> 4, inserted = 0, duplicate = 0, out_of_scope = d.value ->> 4, \
-     ended_at = {now} FROM json_each(?1) d WHERE s.run_id = ?2 AND s.id = d.value ->> 0 AND s.attempt = d.value ->> 1 \
+     ended_at = {now} FROM json_each(?1) d WHERE s.run_id = d.value ->> 5 AND s.id = d.value ->> 0 AND s.attempt = d.value ->> 1 \
      AND s.state = 1 AND s.worker_id = ?3 RETURNING id; \
      COMMIT"
 );
@@ -103,15 +103,17 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// As a JSON array of number, attempt, capture, status and announced follow-ups.
-    fn json(&self) -> serde_json::Value {
+    /// As a JSON array of number, attempt, capture, status, announced follow-ups and run. With the run in it, SQLite
+    /// can look at a row only by the whole key, from here.
+    fn json(&self, run_id: i64) -> serde_json::Value {
         let capture = self.done.capture.as_ref().map(|c| c.as_str());
         json!([
             self.id,
             self.attempt,
             capture,
             self.done.status,
-            self.done.announced
+            self.done.announced,
+            run_id
         ])
     }
 }
@@ -139,14 +141,14 @@ impl Queue {
                     .await?
             }
             Dialect::Sqlite => {
-                let given = json_of(&plain);
+                let given = json_of(&plain, run_id);
                 let args = values![given.as_str(), run_id, worker.id, len(&plain)];
                 self.db
                     .rows_alone("finish requests", FINISH_SQLITE, args)
                     .await?
             }
             Dialect::Mysql => {
-                let given = json_of(&plain);
+                let given = json_of(&plain, run_id);
                 in_tx!(&self.db, "finish requests", |tx| {
                     let args = values![given.as_str(), run_id, worker.id];
                     let ended = end_in_mysql(&mut tx, args).await?;
@@ -166,8 +168,8 @@ impl Queue {
     }
 }
 
-fn json_of(plain: &[Plain<'_>]) -> String {
-    let given: Vec<serde_json::Value> = plain.iter().map(Plain::json).collect();
+fn json_of(plain: &[Plain<'_>], run_id: i64) -> String {
+    let given: Vec<serde_json::Value> = plain.iter().map(|p| p.json(run_id)).collect();
     json!(given).to_string()
 }
 

@@ -51,13 +51,13 @@ pub(super) async fn a_claim_reads_the_ready_index_at_a_million_done_rows(backend
         !plan.contains("Sort") && !plan.contains("TEMP B-TREE") && !plan.contains("filesort"),
         "{plan}"
     );
-    let short = explain_short(&queue, lane, run.id).await;
+    let worker = queue.join("test").await.unwrap();
+    let short = explain_short(&queue, lane, run.id, worker.id).await;
     assert!(short.contains("queue_request_ready"), "{short}");
     assert!(
         !short.contains("Seq Scan on queue_request") && !short.contains("SCAN queue_request"),
         "{short}"
     );
-    let worker = queue.join("test").await.unwrap();
     let mut count = 0;
     loop {
         match queue.claim(&worker, &any(&run, 20)).await.unwrap() {
@@ -85,10 +85,10 @@ async fn explain(queue: &crate::queue::Queue, lane: i64) -> String {
 }
 
 /// The plan of a claim that goes the short way.
-async fn explain_short(queue: &crate::queue::Queue, lane: i64, run_id: i64) -> String {
+async fn explain_short(queue: &crate::queue::Queue, lane: i64, run_id: i64, worker: i64) -> String {
     let dialect = queue.db.dialect();
     let (_, column) = crate::queue::claim::explain_sql(dialect);
-    let (sql, args) = crate::queue::known_lane::explain_sql(dialect, lane, run_id);
+    let (sql, args) = crate::queue::known_lane::explain_sql(dialect, lane, run_id, worker);
     let rows = in_tx!(&queue.db, "explain", |tx| {
         Ok(tx.rows(&sql, &args).await?)
     })
