@@ -11,6 +11,9 @@ Parts (default: all but scale and build):
     queries     fifteen queries over one file, beside DuckDB on the same file
     days        one day of 60 against all of them
     commits     durable commits a second, beside DuckLake and delta-rs
+    queue       claims and finishes a second on SQLite, PostgreSQL and MariaDB, beside bare SQL
+    packs       size and speed of packs, beside `tar | zstd -9` and warcio
+    fetch       requests a second of a crawl, and its memory over a hundred thousand
     scale       audit, rebuild and planning at 100,000 partitions and 1,000,000 files (see --part-of-scale)
     build       a cold release build (some 15 to 30 minutes)
 
@@ -27,9 +30,12 @@ import subprocess
 import sys
 import time
 
+import claims
 import commits
 import days
+import fetch
 import ingest
+import packs
 import planning
 import queries
 import scale
@@ -50,10 +56,12 @@ def build_part(options) -> str:
 
 PARTS = {"ingest": ingest.ingest_part, "shapes": ingest.shapes_part, "memory": ingest.memory_part,
          "planning": planning.planning_part, "queries": queries.queries_part, "days": days.days_part,
-         "commits": commits.commits_part, "scale": scale.scale_part, "build": build_part}
+         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "fetch": fetch.fetch_part,
+         "scale": scale.scale_part, "build": build_part}
 LONG = {"scale", "build"}
-# What a part measures against; scale has no peer in Python, build none at all.
-PEERS = {"commits": ("lakes", "duckdb deltalake"), "scale": None, "build": None}
+# What a part measures against; queue and scale have no peer in Python, build none at all.
+PEERS = {"commits": ("lakes", "duckdb deltalake"), "queue": None, "packs": ("crawls", "warcio"), "fetch": ("crawls", "scrapy"),
+         "scale": None, "build": None}
 
 
 # ---------------------------------------------------------------- the page

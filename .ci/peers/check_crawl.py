@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Crawls of the test site, judged from outside: exit codes, the queue's own lists, and the site's log.
 
-    check_crawl.py --lakebed target/debug/lakebed [--listings 400] [--only NAME] [--database sqlite|postgres|mysql]
+    check_crawl.py --lakebed target/debug/lakebed [--listings 10200] [--only NAME] [--database sqlite|postgres|mysql]
 
 LAKEBED_TEST_POSTGRES and LAKEBED_TEST_MYSQL name servers (`.ci/servers` starts them). Every silent ending must be red:
 everything forbidden, no seed, a planner that fails, half of a list missing, a run that was stopped. Every crowd of
-processes, some of them killed, must end each request once and keep to the limits of the host.
+processes, some of them killed, must end each request once and keep to the limits of the host; so must a worker whose
+clock is an hour off. The pages of html-books-toscrape (LAKEBED_SHARED) come out of their pack byte for byte.
 """
 
 import argparse
+import functools
+import hashlib
+import http.server
 import json
 import os
 import pathlib
@@ -17,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 import uuid
@@ -45,7 +50,7 @@ LOCAL = """[crawl.usual]
 pause_ms = {pause}
 places = {places}
 workers = {workers}
-backoff_ms = 20
+backoff_ms = {backoff}
 timeout_s = 20
 lease_s = 3
 breaker_window = {window}
@@ -92,7 +97,7 @@ class Site:
 
 class Project:
     def __init__(self, binary, folder, site, database="sqlite", seeds=None, more="", pause=0, places=8, workers=4,
-                 window=100) -> None:
+                 window=100, backoff=20) -> None:
         self.binary, self.folder = binary, pathlib.Path(folder) / uuid.uuid4().hex
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("LAKEBED_")}
         self.must("init", self.folder, "--time-zone", "Asia/Taipei")
@@ -101,14 +106,14 @@ class Project:
         (source / "source.toml").write_text(SOURCE.format(more=more))
         seeds = [f"{site.url}/zh/list"] if seeds is None else seeds
         (source / "seeds.txt").write_text("".join(f"{s}\n" for s in seeds))
-        local = LOCAL.format(pause=pause, places=places, workers=workers, window=window)
+        local = LOCAL.format(pause=pause, places=places, workers=workers, window=window, backoff=backoff)
         (self.folder / "lakebed.local.toml").write_text(local)
         self.environment |= queue_of(database)
 
-    def start(self, *args) -> subprocess.Popen:
+    def start(self, *args, **environment) -> subprocess.Popen:
         command = [self.binary, *map(str, args), "--project", self.folder]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                text=True, env=self.environment)
+                                text=True, env=self.environment | environment)
 
     def call(self, *args) -> tuple[int, str, str]:
         process = self.start(*args)
@@ -127,6 +132,12 @@ class Project:
     def requests(self, *args) -> list[dict]:
         text = self.must("queue", "list", "rentals", "--date", DATE, "--limit", 10_000_000, "--format", "json", *args)
         return json.loads(text)["requests"]
+
+
+    def pack(self) -> pathlib.Path:
+        """The pack of the run, committed to the lake."""
+        (path,) = (self.folder / "lake" / "raw" / "rentals").glob("dt=*/schema_version=0/*.tar.zst")
+        return path
 
 
 def queue_of(database: str) -> dict:
@@ -243,44 +254,88 @@ def terminated(options, folder) -> None:
 
 
 # ---------------------------------------------------------------- crowds
+PLACES = 16
+# What a page may be served with, by the address; and how its request must end: the class of its death, or what its capture
+# says of the encoding and where that was told.
+ODD = {
+    "redirect:2": "done",
+    "redirect_loop": "redirect_loop",
+    "charset:gbk": ("gbk", "http"),
+    "charset:big5": ("big5", "http"),
+    "charset:meta": ("big5", "meta"),
+    "charset:none": ("gbk", "detected"),
+    "huge:3m": "done",
+    "huge:64m": "body_too_large",
+}
+
+
+def odd_seeds(site) -> list[str]:
+    """A listing behind each of these faults."""
+    pages = site.details()[:len(ODD)]
+    return [json.dumps({"url": page.replace("/zh/", f"/fault/{fault}/zh/"), "stage": "detail"}) for fault, page in zip(ODD, pages)]
+
+
+def check_odd(project, requests) -> None:
+    for fault, wanted in ODD.items():
+        (request,) = [r for r in requests if f"/fault/{fault}/" in r["url"]]
+        if isinstance(wanted, str) and wanted != "done":
+            check((request["state"], request["class"]) == ("dead", wanted), f"{fault}: {request}")
+            continue
+        check(request["state"] == "done", f"{fault}: {request}")
+        head = json.loads(project.must("pack", "cat", project.pack(), request["capture"], "--head", "--format", "json"))
+        record = head.get("capture", head)
+        if fault.startswith("charset"):
+            told = record["charset"]
+            check((told["name"], told["from"]) == wanted, f"{fault}: {told}")
+        if fault == "huge:3m":
+            check(record["body_len"] >= 3 << 20, f"{fault}: {record['body_len']}")
+        if fault.startswith("redirect"):
+            check("/fault/" in record["url"], f"{fault}: {record['url']}")
+
+
 def crowd(options, folder, database: str, kill: bool) -> None:
     faults = ["flaky:10:1", "truncate:2", "slow:2", "burst:400:5"]
     log = pathlib.Path(folder) / f"{uuid.uuid4().hex}.jsonl"
-    site_options = ["--listings", options.listings, "--log", log]
-    for fault in faults:
-        site_options += ["--fault", fault]
-    with Site(options.lakebed, *site_options) as site:
-        project = Project(options.lakebed, folder, site, database, places=6, workers=4, more="max_failures = 12")
+    with Site(options.lakebed, "--listings", options.listings, "--per-page", 100, "--log", log) as site:
+        seeds = [f"{site.url}/zh/list", *odd_seeds(site)]
+        site.faults(*faults)
+        project = Project(options.lakebed, folder, site, database, seeds, places=PLACES, workers=8,
+                          more="max_failures = 12\nmax_body_mib = 8")
         args = ("crawl", "rentals", "--date", DATE, "--no-close")
         rng = random.Random(7)
+        began = time.time()
         workers = [project.start(*args) for _ in range(4)]
         kills = 0
-        deadline = time.time() + 240
         while any(w.poll() is None for w in workers):
-            check(time.time() < deadline, "the crowd does not end")
+            check(time.time() < began + 280, "the crowd does not end")
             time.sleep(0.2)
-            if kill and kills < 6 and rng.random() < 0.3:
+            if kill and kills < 6 and rng.random() < 0.1:
                 n = rng.randrange(4)
                 if workers[n].poll() is None:
                     workers[n].kill()
                     workers[n].communicate()
                     kills += 1
                     workers[n] = project.start(*args)
+        crawled = time.time() - began
         ends = [(w.returncode, w.communicate()[1]) for w in workers]
         check(all(code in (0, -9) for code, _ in ends), ends)
+        check(kills == 6 or not kill, f"{kills} processes killed")
         code, out, err = project.call("crawl", "close", "rentals", "--date", DATE, "--format", "json")
         answer = json.loads(out)
         check(code == 0, f"{code}: {answer['breaches']}: {err}")
         books = answer["books"]
         requests = project.requests()
         check(len(requests) == len({r["request_key"] for r in requests}), "a request twice")
+        check(len(requests) >= 0.95 * options.listings, f"{len(requests)} requests")
         check(all(r["state"] in ("done", "dead") for r in requests), "a request that has not ended")
+        check(sum(r["state"] == "dead" for r in requests) == 2, [r for r in requests if r["state"] == "dead"][:5])
+        check_odd(project, requests)
         lines = [json.loads(line) for line in log.read_text().splitlines()]
+        lines = [line for line in lines if line["kind"] in ("list", "detail")]
         most = max(line["host_in_flight"] for line in lines)
-        # A killed process holds its places until its lease ends; what the site still does for it then comes on top.
-        check(most <= 6 + (0 if not kill else 6), f"{most} requests at once, 6 places")
-        pages = [line for line in lines if line["kind"] in ("list", "detail")]
-        print(f"    {database}: {len(requests)} requests, {books['attempts']} attempts, {len(pages)} pages asked, "
+        # A killed process holds its places until its lease ends, and what the site does for it ends long before.
+        check(most <= PLACES, f"{most} requests at once, {PLACES} places")
+        print(f"    {database}: {len(requests)} requests in {crawled:.0f} s, {books['attempts']} attempts, {len(lines)} pages asked, "
               f"{books['failures']} failed attempts, {kills} processes killed, at most {most} at once")
 
 
@@ -312,13 +367,113 @@ def pauses(options, folder, database: str) -> None:
         check(total["max_in_flight"] <= 3 + 1, total)
 
 
-ENDINGS = [green, forbidden, circuit, no_seeds, a_planner_that_fails, robots_say_no, a_list_that_promises_more, terminated]
+# ---------------------------------------------------------------- clocks
+def shifted(options, folder, database: str) -> None:
+    """Three workers, one an hour ahead and one an hour behind: nothing is claimed early or late, no lease is lost, and the
+    host's times are kept. The clock of the database is right, and no other one counts."""
+    faked = sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    check(faked, "libfaketime is not installed (Debian package `faketime`)")
+    log = pathlib.Path(folder) / f"{uuid.uuid4().hex}.jsonl"
+    faults = ("flaky:40:1@detail", "rate_limit:5/1/date@detail")
+    site_options = [word for fault in faults for word in ("--fault", fault)]
+    with Site(options.lakebed, "--listings", 40, "--log", log, *site_options) as site:
+        project = Project(options.lakebed, folder, site, database, pause=100, places=3, workers=3, backoff=2000,
+                          more="max_failures = 12")
+        clock = {"LD_PRELOAD": str(faked[-1]), "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+        told = subprocess.run(["date", "+%s"], env=os.environ | clock | {"FAKETIME": "+3600s"}, capture_output=True, text=True)
+        check(3500 < int(told.stdout) - time.time() < 3700, f"the clock is not shifted: {told.stdout}{told.stderr}")
+        args = ("crawl", "rentals", "--date", DATE, "--no-close")
+        began = time.time()
+        # Who is wrong comes first: what it says of robots.txt and of patience holds for the others.
+        workers = [project.start(*args, **clock, FAKETIME=shift) for shift in ("+3600s", "-3600s")]
+        time.sleep(1)
+        workers.append(project.start(*args))
+        ends = [(w.communicate(timeout=200)[1], w.returncode) for w in workers]
+        took = time.time() - began
+        check(all(code == 0 for _, code in ends), ends)
+        check(took < 90, f"{took:.0f} s")
+        total = site.stats()["total"]
+        check(total["min_gap_us"] > 35_000, f"requests {total['min_gap_us']} us apart, 100 ms wanted")
+        check(total["max_in_flight"] <= 3 + 1, total)
+        check(total["by_status"].get("429", 0) > 0, total)
+        check(total["too_early"] <= 3 * total["by_status"]["429"], total)
+        check(total["by_kind"]["robots"] <= 3, total)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        tries: dict[str, list] = {}
+        for line in lines:
+            if line["kind"] == "detail":
+                tries.setdefault(line["path"], []).append(line)
+        again = [(second["start_us"] - first["end_us"]) / 1e6 for found in tries.values() for first, second in zip(found, found[1:])
+                 if first["status"] == 503]
+        check(len(again) > 5 and min(again) > 0.95, f"another attempt after {min(again)} s, 1 to 2 wanted")
+        check(max(again) < 60, f"another attempt after {max(again)} s")
+        done = project.call("crawl", "close", "rentals", "--date", DATE, "--format", "json")
+        answer = json.loads(done[1])
+        flaky = sum(any(line["status"] == 503 for line in found) for found in tries.values())
+        check(done[0] == 0 and answer["books"]["failures"] == flaky, f"{done[0]}: {answer}: {flaky} flaky pages")
+        print(f"    {database}: {took:.0f} s, {len(again)} second attempts after {min(again):.1f} to {max(again):.1f} s, "
+              f"{total['by_status']['429']} times 429, least gap {total['min_gap_us'] / 1000:.0f} ms")
+
+
+# ---------------------------------------------------------------- real pages
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.path != "/":
+            super().do_GET()
+            return
+        names = sorted(path.name for path in pathlib.Path(self.directory).glob("*.html"))
+        body = "".join(f'<a class="book" href="{name}">{name}</a>\n' for name in names).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def real_pages(options, folder) -> None:
+    """html-books-toscrape, served, crawled, packed, and read back by GNU tar and by `pack cat`: equal byte for byte."""
+    pages = pathlib.Path(os.environ.get("LAKEBED_SHARED", "../shared")) / "data" / "html-books-toscrape"
+    originals = {path.name: path.read_bytes() for path in pages.glob("*.html")}
+    check(len(originals) == 200, f"{len(originals)} pages in {pages}")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(pages)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        project = Project(options.lakebed, folder, None, seeds=[f"{url}/"])
+        source = project.folder / "sources" / "rentals" / "source.toml"
+        source.write_text(source.read_text().replace("main a[href*='/rent/']", "a.book").replace(', total = "[data-total]", group = "all"', ""))
+        code, answer, err = project.crawl()
+        check(code == 0 and answer["pass"], f"{code}: {answer}: {err}")
+    finally:
+        server.shutdown()
+    unpacked = pathlib.Path(folder) / uuid.uuid4().hex
+    unpacked.mkdir()
+    subprocess.run(["tar", "-xf", project.pack(), "-C", unpacked], check=True)
+    bodies = {path.name.split(".")[0]: path for path in unpacked.glob("b/*/*")}
+    details = {r["url"].rsplit("/", 1)[1]: r for r in project.requests() if r["stage"] == "detail"}
+    check(details.keys() == originals.keys(), "other pages than those that were served")
+    for name, original in originals.items():
+        stored = bodies[hashlib.sha256(original).hexdigest()].read_bytes()
+        check(stored == original, f"{name} differs in the pack")
+    for name in sorted(originals)[::10]:
+        command = [project.binary, "pack", "cat", project.pack(), details[name]["request_key"], "--project", project.folder]
+        replayed = subprocess.run(command, capture_output=True, env=project.environment, check=True).stdout
+        check(replayed == originals[name], f"{name}: `pack cat` gives other bytes")
+
+
+ENDINGS = [green, forbidden, circuit, no_seeds, a_planner_that_fails, robots_say_no, a_list_that_promises_more, terminated,
+           real_pages]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lakebed", type=pathlib.Path, required=True)
-    parser.add_argument("--listings", type=int, default=400)
+    parser.add_argument("--listings", type=int, default=10_200)
     parser.add_argument("--only")
     parser.add_argument("--database", action="append")
     options = parser.parse_args()
@@ -329,6 +484,8 @@ def main() -> int:
         checks.append((f"killed crowd {database}", crowd, (database, True)))
         checks.append((f"patience {database}", patience, (database,)))
         checks.append((f"pauses {database}", pauses, (database,)))
+        if database != "sqlite":
+            checks.append((f"shifted clocks {database}", shifted, (database,)))
     right = wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, function, args in checks:

@@ -4,6 +4,11 @@
 //! lakebed-bench commits PROJECT DATASET DATE INPUTS THREADS    one commit for each file in the folder INPUTS
 //! lakebed-bench lake PROJECT TEMPLATE ROWS DATASET... --days N --files N
 //!                                                              a lake of many partitions, all of one Parquet file
+//! lakebed-bench queue lakebed|raw SERVER --batch N --workers N --seconds S --rows N --done N --snapshot 0|1
+//!                                                              claims and finishes a second; SERVER is a folder
+//!                                                              for SQLite, or the URL of a server
+//! lakebed-bench packs fill PAGES PARTS | spread SOURCE PARTS OUT | seal SOURCE PARTS OUT | replay OUT | get OUT
+//!                                                              what packs cost
 //! lakebed-bench load | audit | rebuild PROJECT                 what grows with a lake, for a profiler
 //! ```
 //!
@@ -13,6 +18,8 @@
 mod commits;
 mod govern;
 mod lake;
+mod packs;
+mod queue;
 
 use std::io::Write;
 use std::path::Path;
@@ -39,8 +46,8 @@ fn main() -> ExitCode {
 
 fn run(args: &[&str]) -> Result<Value> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // The catalog's connections wait with time limits.
-        .enable_time()
+        // Connections wait with time limits, and some are to a server.
+        .enable_all()
         .build()
         .map_err(|e| Error::io("start the runtime", "", e))?;
     match args {
@@ -57,6 +64,19 @@ fn run(args: &[&str]) -> Result<Value> {
             let template = lake::Template::read(Path::new(template), number(rows)?)?;
             lake::write(&runtime, Path::new(project), &template, &datasets, shape)
         }
+        ["queue", side, server, rest @ ..] => {
+            let job = queue::Job::parse(side, rest)?;
+            runtime.block_on(queue::measure(server, &job))
+        }
+        ["packs", "fill", pages, parts] => packs::fill(Path::new(pages), Path::new(parts)),
+        ["packs", "spread", source, parts, out] => {
+            packs::spread(source, Path::new(parts), Path::new(out))
+        }
+        ["packs", "seal", source, parts, out] => {
+            packs::seal(source, Path::new(parts), Path::new(out))
+        }
+        ["packs", "replay", out] => packs::replay(Path::new(out)),
+        ["packs", "get", out] => packs::get(Path::new(out)),
         ["load", project] => govern::measure_load(&runtime, Path::new(project)),
         ["audit", project] => govern::measure_audit(&runtime, Path::new(project)),
         ["rebuild", project] => govern::measure_rebuild(&runtime, Path::new(project)),

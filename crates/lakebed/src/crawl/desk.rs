@@ -155,12 +155,7 @@ impl Desk {
             usize::try_from(given.unwrap_or(usual)).unwrap_or(usize::MAX)
         };
         Ok(Self {
-            hosts: Hosts::new(
-                queue.clone(),
-                fetcher,
-                Arc::clone(&clock),
-                plan.host_limits(),
-            ),
+            hosts: Hosts::new(queue.clone(), fetcher, plan.host_limits()),
             links: LinkRules::new(&plan.config)?,
             breaker: Mutex::new(CircuitBreaker::new(
                 size(limits.breaker_window, 100),
@@ -545,15 +540,13 @@ impl Desk {
         if let Some(told) = told {
             return told.clamp(micros(limits.min), micros(limits.max));
         }
-        let now = self.clock.now();
-        let header = last.and_then(|c| {
-            header_values(&c.record.response_head.0, "retry-after")
-                .into_iter()
-                .next()
-        });
-        let until = header.and_then(|v| limits.read(&v, now));
-        let until = until.unwrap_or_else(|| limits.unnamed(now));
-        until.micros().saturating_sub(now.micros())
+        let header = |name| {
+            let head = &last?.record.response_head.0;
+            header_values(head, name).into_iter().next()
+        };
+        let (asked, date) = (header("retry-after"), header("date"));
+        let asked = asked.and_then(|v| limits.read_beside(&v, date.as_deref(), self.clock.now()));
+        micros(asked.unwrap_or_else(|| limits.unnamed()))
     }
 
     /// Lets the circuit breaker feel an end; one that opens stops the run.

@@ -239,15 +239,9 @@ pub async fn crawl_run(
     let context = TaskContext {
         run: plan.run.clone(),
         part: SharedPart::open(&plan.parts, &plan.run, SharedPartOptions::default(), &clock)?,
-        hosts: Hosts::new(
-            queue.clone(),
-            fetcher.clone(),
-            Arc::clone(&clock),
-            plan.host_limits(),
-        ),
+        hosts: Hosts::new(queue.clone(), fetcher.clone(), plan.host_limits()),
         links: LinkRules::new(&plan.config)?,
         fetcher,
-        clock,
     };
     let options = WorkerOptions {
         run_id: run.id,

@@ -12,7 +12,7 @@ use crate::fetch::{
 };
 use crate::queue::{HostLimit, HostLimits, Queue};
 use crate::spec::{CanonicalUrl, RobotsState};
-use crate::time::{Clock, Instant};
+use crate::time::Instant;
 
 /// The longest `Crawl-delay` that is kept to.
 const MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
@@ -24,7 +24,6 @@ const MAX_WAIT_US: i64 = 10_000_000;
 pub struct Hosts {
     queue: Queue,
     fetcher: Fetcher,
-    clock: Arc<Clock>,
     limits: Mutex<HostLimits>,
     robots: Mutex<HashMap<String, Arc<KnownRobots>>>,
     /// Held while one is read: who waits for it reads none.
@@ -39,26 +38,26 @@ pub enum Turn {
     Claimed,
     /// It may go after so many microseconds; 0 = at once.
     In(i64),
-    /// Its host has no moment that is near: not before this instant, absent where that is not known.
-    Later(Option<Instant>),
+    /// Its host has no moment that is near: not before so long, absent where that is not known.
+    Later(Option<Duration>),
     /// It may not go at all.
     Never(FailureClass),
 }
 
 #[derive(Debug)]
 struct KnownRobots {
-    state: RobotsState,
     rules: RobotsRules,
+    /// Asked for anew from then on.
+    until: tokio::time::Instant,
 }
 
 impl Hosts {
     /// Nothing known yet beside the configured limits.
     #[must_use]
-    pub fn new(queue: Queue, fetcher: Fetcher, clock: Arc<Clock>, limits: HostLimits) -> Self {
+    pub fn new(queue: Queue, fetcher: Fetcher, limits: HostLimits) -> Self {
         Self {
             queue,
             fetcher,
-            clock,
             limits: Mutex::new(limits),
             robots: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
@@ -88,29 +87,26 @@ impl Hosts {
             return Ok((known, true));
         }
         let host = url.host_key();
-        let stored = self.queue.find_host(&host).await?.and_then(|h| h.robots);
-        let mut texts: BTreeMap<String, RobotsState> = stored
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default();
-        let (state, read_now) = match texts.get(&origin).cloned() {
-            Some(state) if state.is_fresh(self.clock.now()) => (state, false),
+        let (now, mut texts) = self.stored(&host).await?;
+        let (state, now, read_now) = match texts.remove(&origin) {
+            Some(state) if state.is_fresh(now) => (state, now, false),
             previous => {
                 let pause = self.limit(&host).pause_us;
                 let wait = self.queue.take_moment(&host, pause).await?;
                 sleep_us(wait.min(MAX_WAIT_US)).await;
-                let state = self.fetcher.read_robots(url, previous.as_ref()).await;
-                texts.insert(origin.clone(), state.clone());
-                let text = serde_json::to_string(&texts).unwrap_or_default();
-                let left = state.expires_at.micros() - self.clock.now().micros();
-                self.queue.keep_robots(&host, &text, left.max(0)).await?;
-                (state, true)
+                let read = self.fetcher.read_robots(url, previous.as_ref()).await;
+                let (now, state) = self.keep(&host, &origin, read).await?;
+                (state, now, true)
             }
         };
+        let left = state.expires_at.micros() - now.micros();
+        let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let rules = RobotsRules::of(&state, &self.fetcher.options().robots_token);
         if let Some(delay) = rules.crawl_delay(MAX_CRAWL_DELAY) {
             self.slow_down(&host, i64::try_from(delay.as_micros()).unwrap_or(0));
         }
-        let known = Arc::new(KnownRobots { state, rules });
+        let until = tokio::time::Instant::now() + left;
+        let known = Arc::new(KnownRobots { rules, until });
         lock(&self.robots).insert(origin, Arc::clone(&known));
         Ok((known, read_now))
     }
@@ -136,17 +132,44 @@ impl Hosts {
         let pause = self.limit(&host).pause_us;
         match self.queue.take_moment(&host, pause).await {
             Ok(wait) if wait <= MAX_WAIT_US => Turn::In(wait),
-            Ok(wait) => {
-                let at = self.clock.now().micros().saturating_add(wait);
-                Turn::Later(Some(Instant::from_micros(at)))
-            }
+            Ok(wait) => Turn::Later(u64::try_from(wait).ok().map(Duration::from_micros)),
             Err(_) => Turn::Later(None),
         }
     }
 
+    /// The database's clock, and what any worker knows of the host's origins, in times of that clock.
+    async fn stored(&self, host: &str) -> Result<(Instant, BTreeMap<String, RobotsState>)> {
+        let Some(record) = self.queue.find_host(host).await? else {
+            return Ok((Instant::from_micros(0), BTreeMap::new()));
+        };
+        let texts = record.robots.and_then(|t| serde_json::from_str(&t).ok());
+        Ok((Instant::from_micros(record.now), texts.unwrap_or_default()))
+    }
+
+    /// Keeps what was read now for all workers: for as long as it holds, from the database's now on. The clock
+    /// of this machine may be wrong; only what passed on it counts.
+    async fn keep(
+        &self,
+        host: &str,
+        origin: &str,
+        read: RobotsState,
+    ) -> Result<(Instant, RobotsState)> {
+        let holds_us = read.expires_at.micros() - read.fetched_at.micros();
+        let (now, mut texts) = self.stored(host).await?;
+        let state = RobotsState {
+            fetched_at: now,
+            expires_at: Instant::from_micros(now.micros().saturating_add(holds_us)),
+            ..read
+        };
+        texts.insert(origin.to_owned(), state.clone());
+        let text = serde_json::to_string(&texts).unwrap_or_default();
+        self.queue.keep_robots(host, &text, holds_us.max(0)).await?;
+        Ok((now, state))
+    }
+
     fn remembered(&self, origin: &str) -> Option<Arc<KnownRobots>> {
         let known = lock(&self.robots).get(origin).cloned();
-        known.filter(|k| k.state.is_fresh(self.clock.now()))
+        known.filter(|k| tokio::time::Instant::now() < k.until)
     }
 
     /// Keeps at least this pause to the host from now on.
@@ -189,7 +212,7 @@ impl HopCheck for CrawlGate<'_> {
                 sleep_us(wait).await;
                 HopDecision::Go
             }
-            Turn::Later(until) => HopDecision::NotNow { until },
+            Turn::Later(wait) => HopDecision::NotNow { wait },
             Turn::Never(class) => HopDecision::Refuse(class),
         }
     }

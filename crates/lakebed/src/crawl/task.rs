@@ -1,6 +1,6 @@
 //! One claim from its moment to its end: fetch, make durable, find the follow-ups.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
@@ -15,7 +15,6 @@ use crate::name::{ErrorClass, StageName};
 use crate::pack::SharedPart;
 use crate::queue::{Claim, DoneSpec, Finish, FinishKind};
 use crate::spec::{CanonicalUrl, QueryOrder, RunKey};
-use crate::time::Clock;
 
 /// A fetch that was put off goes on within its claim when its turn is so near, microseconds.
 const MAX_DEFER_US: i64 = 60_000_000;
@@ -29,7 +28,6 @@ pub(super) struct TaskContext {
     pub(super) part: SharedPart,
     pub(super) hosts: Hosts,
     pub(super) links: LinkRules,
-    pub(super) clock: Arc<Clock>,
 }
 
 /// How a claim ended, for the queue and for the breaker.
@@ -63,8 +61,8 @@ pub(super) async fn work(context: &TaskContext, claim: Claim) -> Result<TaskEnd>
             bytes += record.body_len;
             let _durable = context.part.append(record, body).await?;
         }
-        if let FetchOutcome::Deferred { next, until } = &outcome {
-            let wait = until.map_or(1_000_000, |u| u.micros() - context.clock.now().micros());
+        if let FetchOutcome::Deferred { next, wait } = &outcome {
+            let wait = wait.map_or(1_000_000, micros);
             defers += 1;
             if wait <= MAX_DEFER_US && defers <= MAX_DEFERS {
                 sleep_us(wait).await;
@@ -80,6 +78,11 @@ pub(super) async fn work(context: &TaskContext, claim: Claim) -> Result<TaskEnd>
             bytes,
         });
     }
+}
+
+/// As the queue counts time.
+fn micros(wait: Duration) -> i64 {
+    i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn finish(claim: &Claim, end: FinishKind) -> Finish {
@@ -137,8 +140,8 @@ fn end_of(
             Some(capture) => FinishKind::Done(done_of(&context.links, &claim.stage, &capture)),
             None => FinishKind::GivenBack,
         },
-        FetchOutcome::RateLimited { until, .. } => FinishKind::Blocked {
-            wait_us: until.micros().saturating_sub(context.clock.now().micros()),
+        FetchOutcome::RateLimited { wait, .. } => FinishKind::Blocked {
+            wait_us: micros(wait),
         },
         FetchOutcome::Deferred { .. } => FinishKind::GivenBack,
         FetchOutcome::Failed(failure) => {

@@ -112,7 +112,7 @@ mod tests {
 
     use super::super::outcome::Failure;
     use super::*;
-    use crate::time::Instant;
+    use std::time::Duration;
 
     fn failed(class: FailureClass) -> BreakerSample {
         BreakerSample::of(&FetchOutcome::Failed(Failure::new(class, "x")))
@@ -166,7 +166,7 @@ mod tests {
         }
         let limited = FetchOutcome::RateLimited {
             class: C::Http(429),
-            until: Instant::from_micros(0),
+            wait: Duration::ZERO,
         };
         assert_eq!(BreakerSample::of(&limited), BreakerSample::Silent);
         assert_eq!(

@@ -24,6 +24,7 @@ use super::outcome::{
     Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopCheck, HopDecision,
 };
 use super::redirect::{is_loop, is_redirect, next_hop};
+use super::retry_after::answered_at;
 use super::robots_reader::RobotsReader;
 use crate::error::Result;
 use crate::spec::{CanonicalUrl, RobotsState};
@@ -219,16 +220,16 @@ impl Fetcher {
     }
 
     fn rate_limit(&self, status: StatusCode, headers: &HeaderMap) -> Option<FetchOutcome> {
-        let now = self.clock.now();
+        let now = answered_at(headers).unwrap_or_else(|| self.clock.now());
         let limits = self.options.retry_after;
         let named = text_of(headers, &header::RETRY_AFTER).and_then(|v| limits.read(&v, now));
-        let until = match status {
-            StatusCode::TOO_MANY_REQUESTS => named.unwrap_or_else(|| limits.unnamed(now)),
+        let wait = match status {
+            StatusCode::TOO_MANY_REQUESTS => named.unwrap_or_else(|| limits.unnamed()),
             StatusCode::SERVICE_UNAVAILABLE => named?,
             _ => return None,
         };
         let class = FailureClass::Http(status.as_u16());
-        Some(FetchOutcome::RateLimited { class, until })
+        Some(FetchOutcome::RateLimited { class, wait })
     }
 
     /// The headers of a hop: those of the source, of its origin and of the request, cookies, validators.
@@ -313,9 +314,9 @@ async fn stopped(
     let failed = |class, text: String| Some(FetchOutcome::Failed(Failure::new(class, text)));
     match tokio::time::timeout_at(deadline, check.admit(hop)).await {
         Ok(HopDecision::Go) => None,
-        Ok(HopDecision::NotNow { until }) => Some(FetchOutcome::Deferred {
+        Ok(HopDecision::NotNow { wait }) => Some(FetchOutcome::Deferred {
             next: hop.clone(),
-            until,
+            wait,
         }),
         Ok(HopDecision::Refuse(class)) => {
             failed(class, format!("`{}` may not be fetched: {class}", hop.url))

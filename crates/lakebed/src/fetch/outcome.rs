@@ -3,6 +3,8 @@
 //! FET-2: a fetch always ends in a value of [`FetchOutcome`]; whatever a server or a network does, it is
 //! never an error of the program, and every response that came is among the captures.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,6 @@ use super::class::FailureClass;
 use super::head::header_values;
 use crate::name::{RequestKey, StageName};
 use crate::spec::{CanonicalUrl, CaptureRecord, RunKey};
-use crate::time::Instant;
 
 /// One request to fetch, as the queue hands it out.
 #[derive(Debug, Clone)]
@@ -97,19 +98,19 @@ pub enum FetchOutcome {
     Answered,
     /// 304 to a conditional request: what the validators came from still holds.
     NotModified,
-    /// The host asked for patience (429, or 503 with `Retry-After`): it wants no request before `until`.
+    /// The host asked for patience (429, or 503 with `Retry-After`): it wants no request for so long.
     RateLimited {
         /// `http_429` or `http_503`.
         class: FailureClass,
-        /// In the future, within the configured bounds.
-        until: Instant,
+        /// From its answer on, within the configured bounds.
+        wait: Duration,
     },
     /// The check said "not now" to a hop: nothing went to it.
     Deferred {
         /// Where to go on, with [`FetchRequest::resume`].
         next: Continuation,
-        /// Not before this instant; absent where the check named none.
-        until: Option<Instant>,
+        /// Not before so long has passed; absent where the check named no time.
+        wait: Option<Duration>,
     },
     /// No answer.
     Failed(Failure),
@@ -192,8 +193,8 @@ pub enum HopDecision {
     Go,
     /// The host has its turn later; the fetch ends as [`FetchOutcome::Deferred`].
     NotNow {
-        /// Not before this instant; absent if it is not known.
-        until: Option<Instant>,
+        /// Not before so long has passed; absent if it is not known.
+        wait: Option<Duration>,
     },
     /// Never: the fetch ends as [`FetchOutcome::Failed`] with this class, such as
     /// [`FailureClass::Robots`].

@@ -1,9 +1,11 @@
-//! `Retry-After`: how long a host wants to be left alone.
+//! `Retry-After`: how long a host wants to be left alone. A duration, never an instant: clocks of workers differ.
 
 use std::time::Duration;
 
+use http::{HeaderMap, header};
 use jiff::civil::DateTime;
 
+use super::head::text_of;
 use crate::time::Instant;
 
 /// Bounds of the patience that a host can ask for.
@@ -29,9 +31,10 @@ impl Default for RetryAfterLimits {
 }
 
 impl RetryAfterLimits {
-    /// The instant a header asks for, within the bounds; `None` for rubbish and negative numbers.
+    /// How long a header asks for, within the bounds; `None` for rubbish and negative numbers. A date is counted from
+    /// `now`: what the answer itself says in `Date`, where it does.
     #[must_use]
-    pub fn read(&self, value: &str, now: Instant) -> Option<Instant> {
+    pub fn read(&self, value: &str, now: Instant) -> Option<Duration> {
         let value = value.trim();
         let wait = if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
             // More digits than a number has mean "very long".
@@ -41,14 +44,26 @@ impl RetryAfterLimits {
             let micros = at.micros().saturating_sub(now.micros());
             Duration::from_micros(u64::try_from(micros).unwrap_or(0))
         };
-        Some(later(now, wait.clamp(self.min, self.max)))
+        Some(wait.clamp(self.min, self.max))
     }
 
-    /// The instant for a host that named none.
+    /// As [`Self::read`], where a date is counted from what the answer says in `Date`, and from `here` where
+    /// that says nothing.
     #[must_use]
-    pub fn unnamed(&self, now: Instant) -> Instant {
-        later(now, self.default.clamp(self.min, self.max))
+    pub fn read_beside(&self, value: &str, date: Option<&str>, here: Instant) -> Option<Duration> {
+        self.read(value, date.and_then(http_date).unwrap_or(here))
     }
+
+    /// The patience with a host that named none.
+    #[must_use]
+    pub fn unnamed(&self) -> Duration {
+        self.default.clamp(self.min, self.max)
+    }
+}
+
+/// What the host's own clock said when it answered; `None` where it did not say.
+pub(super) fn answered_at(headers: &HeaderMap) -> Option<Instant> {
+    http_date(&text_of(headers, &header::DATE)?)
 }
 
 /// `now` and `wait` together.
@@ -89,29 +104,17 @@ mod tests {
         let limits = RetryAfterLimits::default();
         let now = at("2026-11-30T12:00:00Z");
         for (value, expected) in [
-            ("120", Some("2026-11-30T12:02:00Z")),
-            (" 120 ", Some("2026-11-30T12:02:00Z")),
-            ("0", Some("2026-11-30T12:00:01Z")),
-            ("86400", Some("2026-11-30T13:00:00Z")),
-            ("99999999999999999999999999", Some("2026-11-30T13:00:00Z")),
-            (
-                "Mon, 30 Nov 2026 12:10:00 GMT",
-                Some("2026-11-30T12:10:00Z"),
-            ),
-            (
-                "Monday, 30-Nov-26 12:10:00 GMT",
-                Some("2026-11-30T12:10:00Z"),
-            ),
-            ("Mon Nov 30 12:10:00 2026", Some("2026-11-30T12:10:00Z")),
-            ("Mon Nov  2 12:10:00 2026", Some("2026-11-30T12:00:01Z")),
-            (
-                "Mon, 30 Nov 2026 11:00:00 GMT",
-                Some("2026-11-30T12:00:01Z"),
-            ),
-            (
-                "Fri, 30 Nov 2046 12:10:00 GMT",
-                Some("2026-11-30T13:00:00Z"),
-            ),
+            ("120", Some(120)),
+            (" 120 ", Some(120)),
+            ("0", Some(1)),
+            ("86400", Some(3600)),
+            ("99999999999999999999999999", Some(3600)),
+            ("Mon, 30 Nov 2026 12:10:00 GMT", Some(600)),
+            ("Monday, 30-Nov-26 12:10:00 GMT", Some(600)),
+            ("Mon Nov 30 12:10:00 2026", Some(600)),
+            ("Mon Nov  2 12:10:00 2026", Some(1)),
+            ("Mon, 30 Nov 2026 11:00:00 GMT", Some(1)),
+            ("Fri, 30 Nov 2046 12:10:00 GMT", Some(3600)),
             ("-5", None),
             ("+5", None),
             ("1.5", None),
@@ -120,8 +123,12 @@ mod tests {
             ("", None),
             ("Mon, 31 Feb 2026 12:10:00 GMT", None),
         ] {
-            assert_eq!(limits.read(value, now), expected.map(at), "{value}");
+            assert_eq!(
+                limits.read(value, now),
+                expected.map(Duration::from_secs),
+                "{value}"
+            );
         }
-        assert_eq!(limits.unnamed(now), at("2026-11-30T12:01:00Z"));
+        assert_eq!(limits.unnamed(), Duration::from_secs(60));
     }
 }

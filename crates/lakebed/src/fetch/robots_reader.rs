@@ -20,10 +20,10 @@ use super::exchange::{Exchanger, HopRequest, HopResponse};
 use super::head::text_of;
 use super::options::{FetchOptions, MAX_ROBOTS_TTL, standard_headers};
 use super::redirect::is_redirect;
-use super::retry_after::later;
+use super::retry_after::{answered_at, later};
 use super::robots::MAX_ROBOTS_BYTES;
 use crate::spec::{CanonicalUrl, QueryOrder, RobotsContent, RobotsState, Truncated};
-use crate::time::{Clock, Instant};
+use crate::time::Clock;
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: u32 = 5;
@@ -40,7 +40,7 @@ struct Reading {
     content: RobotsContent,
     etag: Option<String>,
     last_modified: Option<String>,
-    holds_until: Instant,
+    holds_for: Duration,
 }
 
 impl<'a> RobotsReader<'a> {
@@ -67,9 +67,10 @@ impl<'a> RobotsReader<'a> {
             Ok(url) => self.follow(url, previous, deadline).await,
             Err(_) => self.unreachable(FailureClass::BadUrl, None),
         };
+        let now = self.clock.now();
         RobotsState {
-            fetched_at: self.clock.now(),
-            expires_at: reading.holds_until,
+            fetched_at: now,
+            expires_at: later(now, reading.holds_for),
             content: reading.content,
             etag: reading.etag,
             last_modified: reading.last_modified,
@@ -160,7 +161,9 @@ impl<'a> RobotsReader<'a> {
             return self.known(RobotsContent::Absent, &HeaderMap::new());
         }
         if !status.is_success() {
-            let wait = text_of(&response.headers, &header::RETRY_AFTER);
+            let now = answered_at(&response.headers).unwrap_or_else(|| self.clock.now());
+            let wait = text_of(&response.headers, &header::RETRY_AFTER)
+                .and_then(|value| self.options.retry_after.read(&value, now));
             return self.unreachable(FailureClass::Http(status.as_u16()), wait);
         }
         let is_beginning = response.truncated == Truncated::Length;
@@ -180,29 +183,20 @@ impl<'a> RobotsReader<'a> {
             content,
             etag: text_of(headers, &header::ETAG),
             last_modified: text_of(headers, &header::LAST_MODIFIED),
-            holds_until: later(
-                self.clock.now(),
-                self.options.robots_ttl.min(MAX_ROBOTS_TTL),
-            ),
+            holds_for: self.options.robots_ttl.min(MAX_ROBOTS_TTL),
         }
     }
 
-    fn unreachable(&self, class: FailureClass, retry_after: Option<String>) -> Reading {
-        let now = self.clock.now();
-        let retry = later(
-            now,
-            self.options
-                .robots_retry
-                .clamp(Duration::from_secs(1), MAX_ROBOTS_TTL),
-        );
-        let named = retry_after.and_then(|v| self.options.retry_after.read(&v, now));
+    fn unreachable(&self, class: FailureClass, retry_after: Option<Duration>) -> Reading {
+        let retry = self.options.robots_retry;
+        let retry = retry.clamp(Duration::from_secs(1), MAX_ROBOTS_TTL);
         Reading {
             content: RobotsContent::Unreachable {
                 class: class.to_string(),
             },
             etag: None,
             last_modified: None,
-            holds_until: named.map_or(retry, |n| n.max(retry)),
+            holds_for: retry_after.map_or(retry, |n| n.max(retry)),
         }
     }
 }

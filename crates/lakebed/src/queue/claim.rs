@@ -15,14 +15,12 @@ use crate::error::{Error, Result};
 use crate::name::{RequestKey, StageName};
 use crate::queue::cell::{hex, len};
 use crate::queue::db::{DbRow, Dialect, Fault, Tx, Value, in_tx, pieces, values};
-use crate::queue::mark::Watermark;
+use crate::queue::mark::{KnownLane, Watermark};
 use crate::queue::tally::rest_lane;
 use crate::queue::{Claim, Queue, RunState, Worker};
 
 /// Lanes that one claim looks at.
 const MAX_LANES: i64 = 200;
-/// Claims of a lane after which its mark is forgotten: what was given back lies before it.
-const MARK_USES: u32 = 64;
 /// Moments of a host are given out at most so far ahead, microseconds.
 const HORIZON_US: i64 = 5_000_000;
 /// The longest wait a claim that found nothing advises, microseconds.
@@ -113,6 +111,9 @@ impl Queue {
     /// `Conflict` where the worker has lost its lease: it must drop what it holds and join again;
     /// `PreconditionFailed` while the run is seeding.
     pub async fn claim(&self, worker: &Worker, options: &ClaimOptions) -> Result<ClaimOutcome> {
+        if let Some(claims) = self.claim_known(worker, options).await? {
+            return Ok(ClaimOutcome::Claimed(claims));
+        }
         in_tx!(&self.db, "claim requests", |tx| {
             let head = read_head(&mut tx, worker, options.run_id).await?;
             if let Some(reason) = head.stopped {
@@ -145,10 +146,31 @@ impl Queue {
             if taken.is_empty() {
                 return why_nothing(&mut tx, options, head.now).await;
             }
+            self.keep_known_lane(options, &lanes, &taken);
             Ok(ClaimOutcome::Claimed(
                 read_claims(&mut tx, options.run_id, &lanes, taken).await?,
             ))
         })
+    }
+}
+
+impl Queue {
+    /// Where one lane gave all that was asked for, the next claim asks it alone.
+    fn keep_known_lane(&self, options: &ClaimOptions, lanes: &[LaneRow], taken: &[Taken]) {
+        let whole = len(taken) == i64::from(options.limit);
+        if let Some(first) = taken.first()
+            && options.hosts.is_none()
+            && whole
+            && taken.iter().all(|t| t.lane == first.lane)
+        {
+            let lane = &lanes[first.lane];
+            let known = KnownLane {
+                id: lane.id,
+                stage: lane.stage.clone(),
+                host: lane.host.clone(),
+            };
+            self.memory.keep_known_lane(options.run_id, known);
+        }
     }
 }
 
@@ -250,15 +272,8 @@ impl Taking<'_> {
             });
         }
         self.taken[before..].sort_by_key(|t| t.order);
-        let next = match self.taken[before..].last().map(|t| t.order) {
-            Some((priority, not_before, id)) if !short && mark.uses < MARK_USES => Watermark {
-                priority,
-                not_before,
-                id,
-                uses: mark.uses + 1,
-            },
-            _ => Watermark::default(),
-        };
+        let last = self.taken[before..].last().map(|t| t.order);
+        let next = mark.next(if short { None } else { last });
         self.queue.memory.keep_watermark(lane.id, next);
         if rows.is_empty() {
             rest_lane(tx, lane.id).await?;
@@ -328,14 +343,15 @@ struct TakeSpec {
     slot: bool,
 }
 
-/// The claim of PostgreSQL. Materialized: the limit holds however the planner joins.
+/// The claim of PostgreSQL. Materialized: the limit holds however the planner joins. The numbers go through an array:
+/// however many the planner expects, it reads them by their key.
 const TAKE_POSTGRES: &str = "WITH c AS MATERIALIZED (\
-    SELECT run_id, id FROM queue_request_state \
-    WHERE lane_id = ? AND state IN (0, 3) AND not_before <= {now} AND (priority, not_before, id) > (?, ?, ?) \
-    ORDER BY priority, not_before, id LIMIT ? FOR UPDATE SKIP LOCKED) \
-    UPDATE queue_request_state s SET state = 1, attempt = attempt + 1, worker_id = ?, slot = ?, held_until = {now} + ? \
-    FROM c WHERE s.run_id = c.run_id AND s.id = c.id \
-    RETURNING s.id, s.attempt, s.failures, s.priority, s.not_before";
+    SELECT id FROM queue_request_state \
+    WHERE lane_id = $1 AND state IN (0, 3) AND not_before <= {now} AND (priority, not_before, id) > ($2, $3, $4) \
+    ORDER BY priority, not_before, id LIMIT $5 FOR UPDATE SKIP LOCKED) \
+    UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = $6, slot = $7, held_until = {now} + $8 \
+    WHERE run_id = $9 AND id = ANY (ARRAY(SELECT id FROM c)) \
+    RETURNING id, attempt, failures, priority, not_before";
 
 /// The claim of SQLite. The index is named: SQLite says so where its predicate does not fit.
 const TAKE_SQLITE: &str = "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = ?6, slot = ?7, held_until = {now} + ?8 \
@@ -365,8 +381,15 @@ async fn take_rows(
             left,
             spec.worker,
             slot,
-            spec.hold
+            spec.hold,
+            spec.run_id
         ];
+        // SQLite takes the run from the rows.
+        let args = if tx.dialect() == Dialect::Sqlite {
+            &args[..8]
+        } else {
+            args
+        };
         let sql = if tx.dialect() == Dialect::Postgres {
             TAKE_POSTGRES
         } else {
@@ -445,53 +468,106 @@ async fn read_claims(
     lanes: &[LaneRow],
     taken: Vec<Taken>,
 ) -> Result<Vec<Claim>, Fault> {
+    let ids: Vec<i64> = taken.iter().map(|t| t.id).collect();
     let mut facts: BTreeMap<i64, DbRow> = BTreeMap::new();
-    for piece in pieces(&taken) {
-        let marks = vec!["?"; piece.len()].join(", ");
-        let sql = format!(
-            "SELECT id, request_key, method, url, headers, body, carry FROM queue_request WHERE id IN ({marks})"
-        );
-        let ids: Vec<Value> = piece.iter().map(|t| t.id.into()).collect();
-        for row in tx.rows(&sql, &ids).await? {
+    for (sql, args) in facts_sql(tx.dialect(), &ids) {
+        for row in tx.rows(&sql, &args).await? {
             facts.insert(row.int(0)?, row);
         }
     }
     let mut claims = Vec::with_capacity(taken.len());
     for one in taken {
-        let row = facts.get(&one.id).ok_or_else(|| {
-            Error::corrupt(format!(
-                "request number `{}` has a state and no facts",
-                one.id
-            ))
-        })?;
+        let row = facts.get(&one.id).ok_or_else(|| no_facts(one.id))?;
         let lane = &lanes[one.lane];
-        claims.push(Claim {
+        let place = ClaimPlace {
             run_id,
-            id: one.id,
             lane_id: lane.id,
+            stage: &lane.stage,
+            host: &lane.host,
+        };
+        claims.push(Claim {
             attempt: u32::try_from(one.attempt).unwrap_or(u32::MAX),
             failures: u32::try_from(one.failures).unwrap_or(u32::MAX),
-            request_key: hex(&row.bytes(1)?).parse::<RequestKey>()?,
-            stage: lane.stage.clone(),
-            host: lane.host.clone(),
-            method: row.text(2)?,
-            url: row.text(3)?,
-            headers: row
-                .maybe_text(4)?
-                .map(|t| serde_json::from_str(&t))
-                .transpose()
-                .map_err(|e| {
-                    Error::corrupt(format!("the headers of request number `{}`", one.id))
-                        .caused_by(e)
-                })?
-                .unwrap_or_default(),
-            body: row.maybe_bytes(5)?,
-            carry: row.maybe_text(6)?,
             wait_us: one.wait_us,
             holds_slot: one.slot,
+            ..claim_of(&place, one.id, row, 1)?
         });
     }
     Ok(claims)
+}
+
+/// What a claim carries of its request.
+const FACTS: &str = "request_key, method, url, headers, body, carry";
+
+/// The statements that read the facts of these requests, with their values.
+fn facts_sql(dialect: Dialect, ids: &[i64]) -> Vec<(String, Vec<Value>)> {
+    let all = |of: &str, value| {
+        let sql = format!("SELECT id, {FACTS} FROM queue_request WHERE id {of}");
+        vec![(sql, vec![value])]
+    };
+    match dialect {
+        Dialect::Postgres => all(
+            "= ANY (?)",
+            Value::Ints(ids.iter().copied().map(Some).collect()),
+        ),
+        Dialect::Sqlite => all("IN (SELECT value FROM json_each(?))", json_of(ids)),
+        Dialect::Mysql => pieces(ids)
+            .map(|piece| {
+                let marks = vec!["?"; piece.len()].join(", ");
+                let sql = format!("SELECT id, {FACTS} FROM queue_request WHERE id IN ({marks})");
+                (sql, piece.iter().map(|id| (*id).into()).collect())
+            })
+            .collect(),
+    }
+}
+
+/// Numbers as one JSON array.
+fn json_of(ids: &[i64]) -> Value {
+    serde_json::json!(ids).to_string().into()
+}
+
+/// Where a claimed request belongs.
+pub(super) struct ClaimPlace<'a> {
+    pub(super) run_id: i64,
+    pub(super) lane_id: i64,
+    pub(super) stage: &'a StageName,
+    pub(super) host: &'a str,
+}
+
+pub(super) fn no_facts(id: i64) -> Error {
+    Error::corrupt(format!("request number `{id}` has a state and no facts"))
+}
+
+/// The claim of a request whose facts stand in the row from the column `first` on; first attempt, no wait.
+pub(super) fn claim_of(
+    place: &ClaimPlace<'_>,
+    id: i64,
+    row: &DbRow,
+    first: usize,
+) -> Result<Claim, Fault> {
+    let headers = row.maybe_text(first + 3)?;
+    let headers = headers.map(|t| serde_json::from_str(&t)).transpose();
+    Ok(Claim {
+        run_id: place.run_id,
+        id,
+        lane_id: place.lane_id,
+        attempt: 1,
+        failures: 0,
+        request_key: hex(&row.bytes(first)?).parse::<RequestKey>()?,
+        stage: place.stage.clone(),
+        host: place.host.to_owned(),
+        method: row.text(first + 1)?,
+        url: row.text(first + 2)?,
+        headers: headers
+            .map_err(|e| {
+                Error::corrupt(format!("the headers of request number `{id}`")).caused_by(e)
+            })?
+            .unwrap_or_default(),
+        body: row.maybe_bytes(first + 4)?,
+        carry: row.maybe_text(first + 5)?,
+        wait_us: 0,
+        holds_slot: false,
+    })
 }
 
 /// How the database looks for ready rows of a lane, and in which column of the answer the plan stands.

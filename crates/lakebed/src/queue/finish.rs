@@ -48,9 +48,14 @@ impl Queue {
         run_id: i64,
         finishes: &[Finish],
     ) -> Result<Vec<FinishOutcome>> {
-        let mut children: BTreeMap<i64, Vec<Placed<'_>>> = BTreeMap::new();
         for (i, finish) in finishes.iter().enumerate() {
             check(finish, &finishes[..i])?;
+        }
+        if let Some(accepted) = self.finish_plain(worker, run_id, finishes).await? {
+            return Ok(outcomes(finishes, |id| accepted.contains(&id)));
+        }
+        let mut children: BTreeMap<i64, Vec<Placed<'_>>> = BTreeMap::new();
+        for finish in finishes {
             if let FinishKind::Done(done) = &finish.end
                 && !done.children.is_empty()
             {
@@ -60,7 +65,7 @@ impl Queue {
                 );
             }
         }
-        let outcomes = in_tx!(&self.db, "finish requests", |tx| {
+        let answers = in_tx!(&self.db, "finish requests", |tx| {
             let found = find_rows(&mut tx, worker, run_id, finishes).await?;
             let lost = finishes.len() - found.len();
             if lost > 0 {
@@ -83,14 +88,7 @@ impl Queue {
             }
             write_states(&mut tx, worker, run_id, &new).await?;
             count_lanes(&mut tx, worker, &new, &found).await?;
-            let outcome = |f: &Finish| {
-                if found.contains_key(&f.id) {
-                    FinishOutcome::Accepted
-                } else {
-                    FinishOutcome::Lost
-                }
-            };
-            Ok(finishes.iter().map(outcome).collect::<Vec<_>>())
+            Ok(outcomes(finishes, |id| found.contains_key(&id)))
         })?;
         if finishes
             .iter()
@@ -98,8 +96,19 @@ impl Queue {
         {
             self.memory.forget_watermarks();
         }
-        Ok(outcomes)
+        Ok(answers)
     }
+}
+
+fn outcomes(finishes: &[Finish], accepted: impl Fn(i64) -> bool) -> Vec<FinishOutcome> {
+    let outcome = |finish: &Finish| {
+        if accepted(finish.id) {
+            FinishOutcome::Accepted
+        } else {
+            FinishOutcome::Lost
+        }
+    };
+    finishes.iter().map(outcome).collect()
 }
 
 /// One call of finish.
@@ -152,13 +161,7 @@ impl Finishing<'_> {
             }
             FinishKind::Done(done) => {
                 new.state = 2;
-                new.capture = done.capture.as_ref().map(|c| {
-                    // A capture id has the form of a key: 32 hex digits.
-                    c.as_str()
-                        .parse()
-                        .map(|k| key_bytes(&k))
-                        .unwrap_or_default()
-                });
+                new.capture = capture_bytes(done);
                 new.status = done.status.map(i64::from);
                 new.children = self.add_children(tx, finish.id, done, placed).await?;
                 for expectation in &done.expects {
@@ -354,15 +357,28 @@ async fn write_states(
             }
         }
     }
-    if changed == new.len() as u64 {
+    expect_changed(changed, new.len())
+}
+
+/// Every row that was locked must have changed.
+pub(super) fn expect_changed(changed: u64, locked: usize) -> Result<(), Fault> {
+    if changed == locked as u64 {
         return Ok(());
     }
-    Err(Error::internal(format!(
-        "{} of {} rows that were locked changed",
-        changed,
-        new.len()
-    ))
-    .into())
+    let message = format!("{changed} of {locked} rows that were locked changed");
+    Err(Error::internal(message).into())
+}
+
+/// The 16 bytes of a success's capture: its id has the form of a key, 32 hex digits.
+pub(super) fn capture_bytes(done: &DoneSpec) -> Option<Vec<u8>> {
+    let capture = done.capture.as_ref()?;
+    Some(
+        capture
+            .as_str()
+            .parse()
+            .map(|k| key_bytes(&k))
+            .unwrap_or_default(),
+    )
 }
 
 const MYSQL_SET: &str = "not_before = CASE WHEN d.pause IS NULL THEN s.not_before ELSE {now} + d.pause END, \

@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::name::StageName;
 use crate::time::{Clock, unique_id};
+
+/// Claims of a lane after which its mark is forgotten: what was given back lies before it.
+const MARK_USES: u32 = 64;
 
 /// Behind which row of a lane this process claimed last.
 #[derive(Debug, Clone, Copy)]
@@ -27,10 +31,32 @@ impl Default for Watermark {
 }
 
 impl Watermark {
+    /// The mark behind a claim that ended with the row `last` (priority, not before, number); none where
+    /// the claim came back short, or the mark was used often enough.
+    pub(super) fn next(&self, last: Option<(i64, i64, i64)>) -> Self {
+        match last {
+            Some((priority, not_before, id)) if self.uses < MARK_USES => Self {
+                priority,
+                not_before,
+                id,
+                uses: self.uses + 1,
+            },
+            _ => Self::default(),
+        }
+    }
+
     /// Whether it is behind any row.
     pub(super) fn is_set(&self) -> bool {
         self.priority != i64::MIN
     }
+}
+
+/// The lane that gave a whole batch to the claim before.
+#[derive(Debug, Clone)]
+pub(super) struct KnownLane {
+    pub(super) id: i64,
+    pub(super) stage: StageName,
+    pub(super) host: String,
 }
 
 /// Ids that never change once they are there, and where this process claimed last.
@@ -42,6 +68,8 @@ pub(super) struct Memory {
     seeders: Mutex<HashMap<i64, String>>,
     /// By lane.
     watermarks: Mutex<HashMap<i64, Watermark>>,
+    /// By run.
+    known_lanes: Mutex<HashMap<i64, KnownLane>>,
 }
 
 impl Memory {
@@ -79,6 +107,19 @@ impl Memory {
 
     pub(super) fn keep_watermark(&self, lane: i64, watermark: Watermark) {
         lock(&self.watermarks).insert(lane, watermark);
+    }
+
+    /// The lane that gave the run's last claim all it asked for.
+    pub(super) fn known_lane(&self, run_id: i64) -> Option<KnownLane> {
+        lock(&self.known_lanes).get(&run_id).cloned()
+    }
+
+    pub(super) fn keep_known_lane(&self, run_id: i64, lane: KnownLane) {
+        lock(&self.known_lanes).insert(run_id, lane);
+    }
+
+    pub(super) fn forget_known_lane(&self, run_id: i64) {
+        lock(&self.known_lanes).remove(&run_id);
     }
 
     /// After anything may have become ready behind the watermarks.

@@ -10,7 +10,9 @@
 //! | `run` | create, seed, open, seal, stop | QUE-3 |
 //! | `enqueue` | idempotent by (scope, key), counted | QUE-3 |
 //! | `claim` | ready requests under a lease, hosts within their limits | QUE-2 |
+//! | `known_lane` | the same by one statement, where the lane of the claim before has more | QUE-2 |
 //! | `finish` | fenced ends, follow-ups in the same transaction | QUE-2, QUE-4 |
+//! | `plain_finish` | the same by one statement, for successes that bring nothing along | QUE-2 |
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
 //! | `closing` | the books of a run and the rule that they balance | QUE-5 |
@@ -39,10 +41,12 @@ mod enqueue;
 mod event;
 mod finish;
 mod host;
+mod known_lane;
 mod list;
 mod look;
 mod mark;
 mod open;
+mod plain_finish;
 mod request;
 mod run;
 mod run_row;

@@ -42,6 +42,7 @@ stamp!(
     claims::each_request_is_claimed_once,
     claims::priorities_come_first_within_a_host,
     claims::what_was_given_back_behind_the_mark_is_found,
+    claims::the_short_way_keeps_every_guard,
     claims::a_stage_is_claimed_alone,
     claims::a_resting_lane_wakes,
     leases::a_zombie_finishes_nothing,

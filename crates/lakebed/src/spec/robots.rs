@@ -8,7 +8,7 @@ use crate::time::Instant;
 /// What reading the `robots.txt` of one origin (scheme, host and port) gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RobotsState {
-    /// When it was read, or could not be.
+    /// When it was read, or could not be. Where workers share it, both instants are of the queue database's clock.
     pub fetched_at: Instant,
     /// It says nothing from this instant on: read it again first. At most a day after `fetched_at`.
     pub expires_at: Instant,

@@ -1,6 +1,7 @@
 //! Redirects, the check of hops, and what the source may say about statuses.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use http::Method;
 
@@ -195,7 +196,7 @@ impl HopCheck for Turn {
         asked.push(path.clone());
         match path.as_str() {
             "/later" if is_first => HopDecision::NotNow {
-                until: Some("2027-01-01T00:00:00Z".parse().unwrap()),
+                wait: Some(Duration::from_secs(3600)),
             },
             "/never" => HopDecision::Refuse(FailureClass::Robots),
             _ => HopDecision::Go,
@@ -218,14 +219,14 @@ async fn every_hop_is_asked_for_first() {
     let mut request = get(&server.url("/a"));
     let first = fetcher.fetch(&request, &check).await;
     assert_eq!(first.captures.len(), 1);
-    let FetchOutcome::Deferred { next, until } = first.outcome else {
+    let FetchOutcome::Deferred { next, wait } = first.outcome else {
         panic!("{:?}", first.outcome);
     };
     assert_eq!(
         (next.hop, next.url.as_str()),
         (1, server.url("/later").as_str())
     );
-    assert_eq!(until, Some("2027-01-01T00:00:00Z".parse().unwrap()));
+    assert_eq!(wait, Some(Duration::from_secs(3600)));
     let stored = serde_json::to_string(&next).unwrap();
     request.resume = Some(serde_json::from_str(&stored).unwrap());
     let second = fetcher.fetch(&request, &check).await;

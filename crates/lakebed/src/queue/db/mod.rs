@@ -4,9 +4,11 @@
 //! (deadlock, busy, serialization) is begun again as a whole by [`in_tx`]. What does not belong here:
 //! what the tables mean.
 
+mod alone;
 mod dialect;
 mod fault;
 mod open;
+mod shelf;
 mod tx;
 mod value;
 

@@ -5,17 +5,17 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, Executor};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Executor, MySql, Postgres, Sqlite};
 
 use crate::config::mask_credentials;
 use crate::error::{Error, Result};
+use crate::queue::db::shelf::{Held, Shelf, Spoken};
 use crate::queue::db::{Dialect, Fault, Tx, database_error};
 
 /// `LKBQ` in the file's header: this is a queue of Lakebed.
@@ -46,21 +46,21 @@ const MIGRATIONS: [Migration; 1] = [Migration {
 /// An open queue database. Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Db {
-    pool: Pool,
+    pub(super) pool: Pool,
     /// Path or URL without its password.
-    place: std::sync::Arc<str>,
+    place: Arc<str>,
 }
 
 #[derive(Debug, Clone)]
-enum Pool {
+pub(super) enum Pool {
     /// One connection: SQLite has one writer, and calls of a process wait in line rather than in turns
     /// of sleep. Long readers use connections of their own.
     Sqlite {
-        writer: SqlitePool,
-        readers: SqlitePool,
+        writer: Arc<Shelf<Sqlite>>,
+        readers: Arc<Shelf<Sqlite>>,
     },
-    Postgres(PgPool),
-    Mysql(MySqlPool),
+    Postgres(Arc<Shelf<Postgres>>),
+    Mysql(Arc<Shelf<MySql>>),
 }
 
 impl Db {
@@ -101,16 +101,17 @@ impl Db {
     /// A transaction that may write.
     pub(crate) async fn begin(&self) -> Result<Tx, sqlx::Error> {
         Ok(match &self.pool {
-            Pool::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
-            Pool::Postgres(pool) => Tx::Postgres(pool.begin().await?),
-            Pool::Mysql(pool) => Tx::Mysql(pool.begin().await?),
+            Pool::Sqlite { writer, .. } => Tx::Sqlite(begun(writer, "BEGIN IMMEDIATE").await?),
+            Pool::Postgres(shelf) => Tx::Postgres(begun(shelf, "BEGIN").await?),
+            // Without autocommit the first statement begins it.
+            Pool::Mysql(shelf) => Tx::Mysql(shelf.take().await?),
         })
     }
 
     /// A transaction that only reads and is in no writer's way.
     pub(crate) async fn begin_reading(&self) -> Result<Tx, sqlx::Error> {
         Ok(match &self.pool {
-            Pool::Sqlite { readers, .. } => Tx::Sqlite(readers.begin().await?),
+            Pool::Sqlite { readers, .. } => Tx::Sqlite(begun(readers, "BEGIN").await?),
             Pool::Postgres(_) | Pool::Mysql(_) => self.begin().await?,
         })
     }
@@ -120,8 +121,13 @@ impl Db {
         let Pool::Sqlite { writer, .. } = &self.pool else {
             return Ok(());
         };
-        let done = writer.execute("PRAGMA wal_checkpoint(FULL)").await;
-        done.map(drop)
+        let done = async {
+            let mut connection = writer.take().await?;
+            connection.tell("PRAGMA wal_checkpoint(FULL)").await?;
+            connection.give_back();
+            Ok(())
+        };
+        done.await
             .map_err(|e| database_error("make the queue durable", &self.place, e))
     }
 
@@ -132,8 +138,8 @@ impl Db {
                 readers.close().await;
                 writer.close().await;
             }
-            Pool::Postgres(pool) => pool.close().await,
-            Pool::Mysql(pool) => pool.close().await,
+            Pool::Postgres(shelf) => shelf.close().await,
+            Pool::Mysql(shelf) => shelf.close().await,
         }
     }
 
@@ -280,9 +286,21 @@ async fn open_sqlite(path: &str) -> Result<Db> {
         .min_connections(0)
         .connect_lazy_with(options.read_only(true));
     Ok(Db {
-        pool: Pool::Sqlite { writer, readers },
+        pool: Pool::Sqlite {
+            writer: Shelf::over(writer),
+            readers: Shelf::over(readers),
+        },
         place: path.into(),
     })
+}
+
+async fn begun<D: Spoken>(
+    shelf: &Arc<Shelf<D>>,
+    sql: &'static str,
+) -> Result<Held<D>, sqlx::Error> {
+    let mut held = shelf.take().await?;
+    held.tell(sql).await?;
+    Ok(held)
 }
 
 /// Refuses a file of another program before anything in it is changed.
@@ -322,7 +340,12 @@ async fn open_postgres(url: &str) -> Result<Db> {
     let options = PgConnectOptions::from_str(url).map_err(|e| bad_url(url, e))?;
     let options = options
         .application_name("lakebed queue")
-        .options([("lock_timeout", "30s"), ("timezone", "UTC")])
+        .options([
+            ("lock_timeout", "30s"),
+            ("timezone", "UTC"),
+            // Planning costs more than a claim; every plan here reads by a key or the ready index, whatever it is asked.
+            ("plan_cache_mode", "force_generic_plan"),
+        ])
         .disable_statement_logging();
     let place = mask_credentials(url);
     let pool = PgPoolOptions::new()
@@ -332,7 +355,7 @@ async fn open_postgres(url: &str) -> Result<Db> {
         .await
         .map_err(|e| unreachable_server(&place, e))?;
     Ok(Db {
-        pool: Pool::Postgres(pool),
+        pool: Pool::Postgres(Shelf::over(pool)),
         place: place.into(),
     })
 }
@@ -357,6 +380,8 @@ async fn open_mysql(url: &str) -> Result<Db> {
                 connection
                     .execute("SET SESSION innodb_lock_wait_timeout = 30")
                     .await?;
+                // A transaction begins with its first statement: one way to the server less.
+                connection.execute("SET SESSION autocommit = 0").await?;
                 Ok(())
             })
         })
@@ -364,7 +389,7 @@ async fn open_mysql(url: &str) -> Result<Db> {
         .await
         .map_err(|e| unreachable_server(&place, e))?;
     Ok(Db {
-        pool: Pool::Mysql(pool),
+        pool: Pool::Mysql(Shelf::over(pool)),
         place: place.into(),
     })
 }

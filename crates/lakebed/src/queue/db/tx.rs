@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
+use sqlx::{MySql, Postgres, Sqlite};
 
 use crate::error::{Error, Result};
+use crate::queue::db::shelf::Held;
+use crate::queue::db::value::bind_all;
 use crate::queue::db::{Db, DbRow, Dialect, Fault, Value};
 
 /// How often a transaction is begun again when another one is in its way.
@@ -13,44 +15,11 @@ const MAX_TRIES: u32 = 12;
 /// A transaction. Dropped without a commit, it is taken back.
 pub(crate) enum Tx {
     /// Of SQLite: holds the write lock from its beginning.
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(Held<Sqlite>),
     /// Of PostgreSQL, read committed.
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(Held<Postgres>),
     /// Of MySQL or MariaDB, read committed.
-    Mysql(Transaction<'static, MySql>),
-}
-
-macro_rules! bind_all {
-    ($sql:expr, $args:expr, no_columns) => {{
-        let mut query = sqlx::query(AssertSqlSafe($sql));
-        for value in $args {
-            query = match value {
-                Value::Int(v) => query.bind(*v),
-                Value::Text(v) => query.bind(v.clone()),
-                Value::Bytes(v) => query.bind(v.clone()),
-                Value::Ints(_) | Value::Texts(_) | Value::Blobs(_) => {
-                    return Err(sqlx::Error::Configuration(
-                        "columns are for PostgreSQL alone".into(),
-                    ));
-                }
-            };
-        }
-        query
-    }};
-    ($sql:expr, $args:expr, columns) => {{
-        let mut query = sqlx::query(AssertSqlSafe($sql));
-        for value in $args {
-            query = match value {
-                Value::Int(v) => query.bind(*v),
-                Value::Text(v) => query.bind(v.clone()),
-                Value::Bytes(v) => query.bind(v.clone()),
-                Value::Ints(v) => query.bind(v.clone()),
-                Value::Texts(v) => query.bind(v.clone()),
-                Value::Blobs(v) => query.bind(v.clone()),
-            };
-        }
-        query
-    }};
+    Mysql(Held<MySql>),
 }
 
 impl Tx {
@@ -73,15 +42,15 @@ impl Tx {
         match self {
             Self::Sqlite(tx) => {
                 let query = bind_all!(sql, args, no_columns);
-                Ok(query.execute(&mut **tx).await?.rows_affected())
+                Ok(query.execute(tx.connection()?).await?.rows_affected())
             }
             Self::Postgres(tx) => {
                 let query = bind_all!(sql, args, columns);
-                Ok(query.execute(&mut **tx).await?.rows_affected())
+                Ok(query.execute(tx.connection()?).await?.rows_affected())
             }
             Self::Mysql(tx) => {
                 let query = bind_all!(sql, args, no_columns);
-                Ok(query.execute(&mut **tx).await?.rows_affected())
+                Ok(query.execute(tx.connection()?).await?.rows_affected())
             }
         }
     }
@@ -96,17 +65,19 @@ impl Tx {
         match self {
             Self::Sqlite(tx) => {
                 let rows = bind_all!(sql, args, no_columns)
-                    .fetch_all(&mut **tx)
+                    .fetch_all(tx.connection()?)
                     .await?;
                 Ok(rows.into_iter().map(DbRow::Sqlite).collect())
             }
             Self::Postgres(tx) => {
-                let rows = bind_all!(sql, args, columns).fetch_all(&mut **tx).await?;
+                let rows = bind_all!(sql, args, columns)
+                    .fetch_all(tx.connection()?)
+                    .await?;
                 Ok(rows.into_iter().map(DbRow::Postgres).collect())
             }
             Self::Mysql(tx) => {
                 let rows = bind_all!(sql, args, no_columns)
-                    .fetch_all(&mut **tx)
+                    .fetch_all(tx.connection()?)
                     .await?;
                 Ok(rows.into_iter().map(DbRow::Mysql).collect())
             }
@@ -149,22 +120,31 @@ impl Tx {
 
     /// Commits.
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite(tx) => tx.commit().await,
-            Self::Postgres(tx) => tx.commit().await,
-            Self::Mysql(tx) => tx.commit().await,
-        }
+        self.end("COMMIT").await
     }
 
     /// Takes everything back. An error is none: the database has ended the transaction by itself, and
     /// the fault that led here says more.
     pub(crate) async fn rollback(self) {
-        let ended = match self {
-            Self::Sqlite(tx) => tx.rollback().await,
-            Self::Postgres(tx) => tx.rollback().await,
-            Self::Mysql(tx) => tx.rollback().await,
-        };
-        drop(ended);
+        drop(self.end("ROLLBACK").await);
+    }
+
+    async fn end(self, word: &'static str) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite(mut held) => {
+                held.tell(word).await?;
+                held.give_back();
+            }
+            Self::Postgres(mut held) => {
+                held.tell(word).await?;
+                held.give_back();
+            }
+            Self::Mysql(mut held) => {
+                held.tell(word).await?;
+                held.give_back();
+            }
+        }
+        Ok(())
     }
 }
 

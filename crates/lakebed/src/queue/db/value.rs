@@ -70,6 +70,43 @@ impl From<Option<Vec<u8>>> for Value {
     }
 }
 
+/// A statement with its values bound; `columns` where the database takes arrays.
+macro_rules! bind_all {
+    ($sql:expr, $args:expr, no_columns) => {{
+        let mut query = sqlx::query(sqlx::AssertSqlSafe($sql));
+        for value in $args {
+            query = match value {
+                $crate::queue::db::Value::Int(v) => query.bind(*v),
+                $crate::queue::db::Value::Text(v) => query.bind(v.clone()),
+                $crate::queue::db::Value::Bytes(v) => query.bind(v.clone()),
+                $crate::queue::db::Value::Ints(_)
+                | $crate::queue::db::Value::Texts(_)
+                | $crate::queue::db::Value::Blobs(_) => {
+                    return Err(sqlx::Error::Configuration(
+                        "columns are for PostgreSQL alone".into(),
+                    ));
+                }
+            };
+        }
+        query
+    }};
+    ($sql:expr, $args:expr, columns) => {{
+        let mut query = sqlx::query(sqlx::AssertSqlSafe($sql));
+        for value in $args {
+            query = match value {
+                $crate::queue::db::Value::Int(v) => query.bind(*v),
+                $crate::queue::db::Value::Text(v) => query.bind(v.clone()),
+                $crate::queue::db::Value::Bytes(v) => query.bind(v.clone()),
+                $crate::queue::db::Value::Ints(v) => query.bind(v.clone()),
+                $crate::queue::db::Value::Texts(v) => query.bind(v.clone()),
+                $crate::queue::db::Value::Blobs(v) => query.bind(v.clone()),
+            };
+        }
+        query
+    }};
+}
+pub(super) use bind_all;
+
 /// A row of an answer; cells are asked for by their place.
 pub(crate) enum DbRow {
     /// Of SQLite.

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::backend::*;
+use crate::error::ErrorKind;
+use crate::queue::db::values;
 use crate::queue::{ClaimOptions, ClaimOutcome, Finish, FinishKind, NewRequest};
 
 pub(super) async fn each_request_is_claimed_once(backend: impl Backend) {
@@ -167,4 +169,78 @@ pub(super) async fn a_resting_lane_wakes(backend: impl Backend) {
         ClaimOutcome::Wait(_)
     ));
     assert_eq!(claim(&queue, &worker, &any(&run, 5)).await.len(), 1);
+}
+
+pub(super) async fn the_short_way_keeps_every_guard(backend: impl Backend) {
+    let queue = backend.open().await;
+    let seeds: Vec<NewRequest> = (0..90)
+        .map(|n| NewRequest {
+            headers: std::iter::once(("x-n".to_owned(), n.to_string())).collect(),
+            body: Some(vec![0, 255, u8::try_from(n).unwrap()]),
+            carry: Some(format!("頁 {n}")),
+            ..get("list", n)
+        })
+        .collect();
+    let run = open_run(&queue, "day", &seeds).await;
+    let worker = queue.join("test").await.unwrap();
+    let options = any(&run, 5);
+    // The first claim goes the long way, those that follow go the short one.
+    let mut seen = BTreeSet::new();
+    for short in [false, true, true] {
+        assert_eq!(queue.memory.known_lane(run.id).is_some(), short);
+        let claims = claim(&queue, &worker, &options).await;
+        assert!(claims.windows(2).all(|w| w[0].id < w[1].id), "{claims:?}");
+        for one in &claims {
+            let n = one.url.rsplit('/').next().unwrap();
+            let seed = &seeds[n.parse::<usize>().unwrap()];
+            assert_eq!(
+                (&one.headers, &one.body, &one.carry),
+                (&seed.headers, &seed.body, &seed.carry)
+            );
+            assert_eq!(one.request_key, seed.key());
+            assert_eq!((one.attempt, one.failures, one.holds_slot), (1, 0, false));
+            assert!(seen.insert(one.id));
+        }
+        assert_eq!(claims.len(), 5);
+    }
+    let again = |expected: usize| {
+        let (queue, worker, options) = (queue.clone(), worker.clone(), options.clone());
+        async move {
+            // Twice: the second claim goes the short way again.
+            for _ in 0..2 {
+                assert_eq!(claim(&queue, &worker, &options).await.len(), expected);
+            }
+            assert_eq!(
+                queue.memory.known_lane(options.run_id).is_some(),
+                expected > 0
+            );
+        }
+    };
+    queue.stop_run(run.id, "enough").await.unwrap();
+    let stopped = queue.claim(&worker, &options).await.unwrap();
+    assert_eq!(stopped, ClaimOutcome::Stopped("enough".to_owned()));
+    queue.resume_run(run.id).await.unwrap();
+    again(5).await;
+    queue.block_host("a.test", 60_000_000).await.unwrap();
+    again(0).await;
+    let free = "UPDATE queue_host SET blocked_until = 0";
+    tamper(&queue, free, &[]).await;
+    again(5).await;
+    // Of another stage, nothing is taken from the lane.
+    let elsewhere = ClaimOptions {
+        stages: vec!["detail".parse().unwrap()],
+        ..options.clone()
+    };
+    assert!(claim(&queue, &worker, &elsewhere).await.is_empty());
+    again(5).await;
+    // Rows that wait for their time are left alone.
+    let later = "UPDATE queue_request_state SET not_before = ? WHERE state = 0";
+    tamper(&queue, later, values![i64::MAX / 2]).await;
+    again(0).await;
+    tamper(&queue, later, values![0_i64]).await;
+    again(5).await;
+    // A worker whose lease has ended claims nothing.
+    tamper(&queue, "UPDATE queue_worker SET state = 1", &[]).await;
+    let lost = queue.claim(&worker, &options).await.unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Conflict);
 }

@@ -52,6 +52,12 @@ pub(super) async fn a_claim_reads_the_ready_index_at_a_million_done_rows(backend
         "{plan}"
     );
     let worker = queue.join("test").await.unwrap();
+    let short = explain_short(&queue, lane, run.id, worker.id).await;
+    assert!(short.contains("queue_request_ready"), "{short}");
+    assert!(
+        !short.contains("Seq Scan on queue_request") && !short.contains("SCAN queue_request"),
+        "{short}"
+    );
     let mut count = 0;
     loop {
         match queue.claim(&worker, &any(&run, 20)).await.unwrap() {
@@ -71,6 +77,20 @@ async fn explain(queue: &crate::queue::Queue, lane: i64) -> String {
     let (sql, column) = crate::queue::claim::explain_sql(queue.db.dialect());
     let rows = in_tx!(&queue.db, "explain", |tx| {
         Ok(tx.rows(sql, values![lane]).await?)
+    })
+    .unwrap();
+    rows.iter()
+        .map(|r| r.maybe_text(column).unwrap_or_default().unwrap_or_default() + "\n")
+        .collect()
+}
+
+/// The plan of a claim that goes the short way.
+async fn explain_short(queue: &crate::queue::Queue, lane: i64, run_id: i64, worker: i64) -> String {
+    let dialect = queue.db.dialect();
+    let (_, column) = crate::queue::claim::explain_sql(dialect);
+    let (sql, args) = crate::queue::known_lane::explain_sql(dialect, lane, run_id, worker);
+    let rows = in_tx!(&queue.db, "explain", |tx| {
+        Ok(tx.rows(&sql, &args).await?)
     })
     .unwrap();
     rows.iter()
