@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::crawl::task::{TaskContext, TaskEnd, work};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +26,7 @@ use crate::queue::{
 
 /// Ends that are told together at most.
 const MAX_FINISHES: usize = 100;
-/// How long an end, or a free hand, waits for others.
+/// How long an end waits for others.
 const FINISH_LINGER: Duration = Duration::from_millis(20);
 /// How long running fetches are waited for when the worker is told to go.
 const GRACE: Duration = Duration::from_secs(10);
@@ -90,10 +89,6 @@ pub(super) struct CrawlWorker<'a> {
     held: BTreeMap<i64, u32>,
     ends: Vec<TaskEnd>,
     stats: WorkerStats,
-    /// The last claim found nothing and said to come back then; ends that are told may change that.
-    rest_until: Option<Instant>,
-    /// Few hands are free, and they have waited long enough for others.
-    is_due: bool,
 }
 
 impl<'a> CrawlWorker<'a> {
@@ -116,8 +111,6 @@ impl<'a> CrawlWorker<'a> {
             held: BTreeMap::new(),
             ends: Vec::new(),
             stats: WorkerStats::default(),
-            rest_until: None,
-            is_due: false,
         })
     }
 
@@ -148,16 +141,17 @@ impl<'a> CrawlWorker<'a> {
             }
             let wait = match self.claim().await? {
                 Claimed::Some => None,
-                Claimed::Busy(wait) => Some(wait),
                 Claimed::Wait(wait) => Some(wait),
                 Claimed::End(end) if self.tasks.is_empty() && self.ends.is_empty() => {
                     return Ok(end);
                 }
                 Claimed::End(_) => Some(FINISH_LINGER),
             };
+            let full = self.tasks.len() >= self.hands();
             let pause = match wait {
                 _ if !self.ends.is_empty() => FINISH_LINGER,
                 Some(wait) => wait,
+                None if full => Duration::from_secs(1),
                 None => Duration::ZERO,
             };
             tokio::select! {
@@ -165,10 +159,7 @@ impl<'a> CrawlWorker<'a> {
                 _ = stop.changed() => {}
                 _ = beats.tick() => self.beat().await?,
                 Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => self.take_end(joined).await?,
-                () = tokio::time::sleep(pause) => {
-                    self.is_due = true;
-                    self.flush().await?;
-                }
+                () = tokio::time::sleep(pause) => self.flush().await?,
             }
         }
     }
@@ -177,24 +168,11 @@ impl<'a> CrawlWorker<'a> {
         usize::try_from(self.options.hands.max(1)).unwrap_or(1)
     }
 
-    /// A quarter of the hands: so many ends are told, and so many free hands claimed for, together.
-    fn quarter(&self) -> usize {
-        self.hands().div_ceil(4)
-    }
-
     /// Claims for the free hands.
     async fn claim(&mut self) -> Result<Claimed> {
         let free = self.hands().saturating_sub(self.tasks.len());
-        let is_due = std::mem::take(&mut self.is_due);
         if free == 0 {
-            return Ok(Claimed::Busy(Duration::from_secs(1)));
-        }
-        if free < self.quarter() && !is_due {
-            return Ok(Claimed::Busy(FINISH_LINGER));
-        }
-        let now = Instant::now();
-        if let Some(until) = self.rest_until.filter(|until| *until > now) {
-            return Ok(Claimed::Wait(until - now));
+            return Ok(Claimed::Some);
         }
         let options = ClaimOptions {
             run_id: self.options.run_id,
@@ -208,9 +186,7 @@ impl<'a> CrawlWorker<'a> {
                 Ok(Claimed::Some)
             }
             Ok(ClaimOutcome::Wait(us)) => {
-                let wait = Duration::from_micros(us.unsigned_abs());
-                self.rest_until = Some(Instant::now() + wait);
-                Ok(Claimed::Wait(wait))
+                Ok(Claimed::Wait(Duration::from_micros(us.unsigned_abs())))
             }
             Ok(ClaimOutcome::Drained) => Ok(Claimed::End(WorkerEnd::Drained)),
             Ok(ClaimOutcome::Stopped(reason)) => Ok(Claimed::End(WorkerEnd::Stopped(reason))),
@@ -269,7 +245,7 @@ impl<'a> CrawlWorker<'a> {
             self.queue.stop_run(self.options.run_id, &reason).await?;
         }
         self.ends.push(end);
-        if self.ends.len() >= self.quarter().min(MAX_FINISHES) {
+        if self.ends.len() >= MAX_FINISHES {
             self.flush().await?;
         }
         Ok(())
@@ -278,10 +254,6 @@ impl<'a> CrawlWorker<'a> {
     /// Tells the queue how claims ended.
     async fn flush(&mut self) -> Result<()> {
         let ends = std::mem::take(&mut self.ends);
-        if !ends.is_empty() {
-            // Places of hosts are free again, and follow-ups may have come.
-            self.rest_until = None;
-        }
         for part in ends.chunks(MAX_FINISHES) {
             let finishes: Vec<Finish> = part.iter().map(|e| e.finish.clone()).collect();
             let outcomes = self
@@ -319,10 +291,8 @@ impl<'a> CrawlWorker<'a> {
 }
 
 enum Claimed {
-    /// Work was found.
+    /// Work was found, or no hand is free.
     Some,
-    /// No hand is free, or so few that more are waited for.
-    Busy(Duration),
     Wait(Duration),
     End(WorkerEnd),
 }

@@ -171,16 +171,21 @@ pub(super) async fn a_resting_lane_wakes(backend: impl Backend) {
     assert_eq!(claim(&queue, &worker, &any(&run, 5)).await.len(), 1);
 }
 
-pub(super) async fn the_short_way_keeps_every_guard(backend: impl Backend) {
-    let queue = backend.open().await;
-    let seeds: Vec<NewRequest> = (0..90)
+/// Requests that carry all that a request can.
+fn laden() -> Vec<NewRequest> {
+    (0..90)
         .map(|n| NewRequest {
             headers: std::iter::once(("x-n".to_owned(), n.to_string())).collect(),
             body: Some(vec![0, 255, u8::try_from(n).unwrap()]),
             carry: Some(format!("頁 {n}")),
             ..get("list", n)
         })
-        .collect();
+        .collect()
+}
+
+pub(super) async fn the_short_way_keeps_every_guard(backend: impl Backend) {
+    let queue = backend.open().await;
+    let seeds = laden();
     let run = open_run(&queue, "day", &seeds).await;
     let worker = queue.join("test").await.unwrap();
     let options = any(&run, 5);
