@@ -19,7 +19,7 @@ FLAT = 0.1
 # Connections of one process, as the ceiling was measured first.
 WORKERS = {"SQLite": 1, "PostgreSQL": 8, "MariaDB": 4}
 # Requests that are there to be taken, for each second and batch: more than the fastest side takes.
-RATE = {1: 25_000, 10: 80_000, 100: 120_000}
+RATE = {1: 25_000, 10: 100_000, 100: 200_000}
 
 
 def measured(options, server: str, database: str, side: str, batch: int, done: int = 0, snapshot: int = 0, seconds: int = 3) -> Run:
