@@ -12,7 +12,7 @@ use datafusion::execution::cache::{Cache, CacheKey, CacheValue};
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use lakebed::name::ContentHash;
 
-/// What the decoded footers may hold together; a file of 1.2 million rows needs some 0.5 MB.
+/// What the decoded footers may hold together.
 const LIMIT_BYTES: usize = 64 << 20;
 
 /// Decoded footers by content.
