@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use async_trait::async_trait;
+use datafusion::catalog::CatalogProviderList;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
@@ -26,7 +27,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use lakebed::Result;
-use lakebed::catalog::{Catalog, partition_id};
+use lakebed::catalog::{Catalog, SchemaRow, partition_id};
 use lakebed::config::SourceConfig;
 use lakebed::name::DatasetRef;
 use lakebed::store::Lake;
@@ -43,17 +44,17 @@ use crate::nested_text::NestedText;
 use crate::queue_tables::QueueTables;
 use crate::result::{QueryMeter, QueryResult, QueryStats, ReadsCounted, planned_files};
 use crate::scan::{Footers, ScanNote, ScanTrace};
-use crate::statement::{
-    DEFAULT_CATALOG, DEFAULT_SCHEMA, DatasetTable, NamedTable, ReadStatement, read_statement,
-};
-use crate::tables::TableMaker;
+use crate::statement::{DEFAULT_CATALOG, DEFAULT_SCHEMA, DatasetTable, NamedTable, read_statement};
+use crate::tables::{PublishedRows, TableMaker};
+use crate::text_length::TextLength;
 use crate::today::Today;
 
 /// Brings the catalog up to date with the logs before a query is planned.
 #[async_trait]
 pub trait Freshen: Send + Sync + fmt::Debug {
-    /// Brings what the catalog knows of one dataset up to date; an unknown dataset is no error.
-    async fn freshen(&self, dataset: &DatasetRef) -> Result<()>;
+    /// Brings what the catalog knows of one dataset up to date; an unknown dataset is no error. Answers
+    /// the dataset's published versions, as [`Catalog::list_schemas`] has them now.
+    async fn freshen(&self, dataset: &DatasetRef) -> Result<Vec<SchemaRow>>;
 
     /// Brings the whole catalog up to date: the query names a system table.
     async fn freshen_all(&self) -> Result<()>;
@@ -144,7 +145,8 @@ impl QueryEngine {
             .with_default_features()
             .with_optimizer_rule(Arc::new(AggregateByFile))
             .build();
-        for function in json_functions() {
+        let length = ScalarUDF::new_from_impl(TextLength::new());
+        for function in json_functions().into_iter().chain([length]) {
             state
                 .register_udf(Arc::new(function))
                 .map_err(|e| convert(&e))?;
@@ -163,9 +165,10 @@ impl QueryEngine {
     pub async fn sql(&self, text: &str) -> Result<QueryResult> {
         let statement = read_statement(&self.state, text)?;
         let began = Instant::now();
-        self.freshen(&statement.tables).await?;
+        let published = self.freshen(&statement.tables).await?;
         let trace = Arc::new(ScanTrace::new(Arc::clone(&self.footers)));
-        let state = self.query_state(&statement, &trace).await?;
+        let maker = self.maker(&trace).with_published(published);
+        let state = self.query_state(maker.make(&statement).await?)?;
         let plan = state
             .statement_to_plan(statement.statement)
             .await
@@ -216,9 +219,10 @@ impl QueryEngine {
     pub async fn history(&self, object: &ObjectKey) -> Result<QueryResult> {
         let began = Instant::now();
         let of = NamedTable::Dataset(DatasetTable::new(object.dataset.clone()));
-        self.freshen(&BTreeSet::from([of])).await?;
+        let published = self.freshen(&BTreeSet::from([of])).await?;
         let trace = Arc::new(ScanTrace::new(Arc::clone(&self.footers)));
-        let (table, key) = self.maker(&trace).history(&object.dataset).await?;
+        let maker = self.maker(&trace).with_published(published);
+        let (table, key) = maker.history(&object.dataset).await?;
         let plan = history_plan(table, &key, object)?;
         let result = self.run(began, &self.state, &trace, &plan).await?;
         match object.changes_only {
@@ -232,16 +236,18 @@ impl QueryEngine {
         self.sql(&format!("EXPLAIN {text}")).await
     }
 
-    async fn freshen(&self, tables: &BTreeSet<NamedTable>) -> Result<()> {
+    /// What the hook tells of the datasets that are named.
+    async fn freshen(&self, tables: &BTreeSet<NamedTable>) -> Result<PublishedRows> {
+        let mut published = PublishedRows::new();
         let Some(hook) = &self.options.freshen else {
-            return Ok(());
+            return Ok(published);
         };
         for table in tables {
             match table {
                 NamedTable::Dataset(table) => {
-                    hook.freshen(&table.dataset).await?;
-                    if let Some(of) = table.latest_of() {
-                        hook.freshen(&of).await?;
+                    for dataset in std::iter::once(table.dataset.clone()).chain(table.latest_of()) {
+                        let rows = hook.freshen(&dataset).await?;
+                        published.insert(dataset, rows);
                     }
                 }
                 NamedTable::System(t) if t.is_of_queue() => {}
@@ -249,16 +255,11 @@ impl QueryEngine {
                 NamedTable::Unknown(_) => {}
             }
         }
-        Ok(())
+        Ok(published)
     }
 
-    /// The engine's state with the tables that the statement names.
-    async fn query_state(
-        &self,
-        statement: &ReadStatement,
-        trace: &Arc<ScanTrace>,
-    ) -> Result<SessionState> {
-        let tables = self.maker(trace).make(statement).await?;
+    /// The engine's state with the tables of a statement.
+    fn query_state(&self, tables: Arc<dyn CatalogProviderList>) -> Result<SessionState> {
         let mut state = self.state.clone();
         state.register_catalog_list(tables);
         self.set_time(&mut state)?;
@@ -272,6 +273,7 @@ impl QueryEngine {
             catalog: &self.catalog,
             sources: &self.options.sources,
             queue: &self.queue,
+            published: PublishedRows::new(),
             trace,
         }
     }

@@ -51,6 +51,7 @@ mod script;
 mod statement;
 mod system;
 mod tables;
+mod text_length;
 mod today;
 
 pub use complete::Completion;

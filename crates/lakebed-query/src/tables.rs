@@ -2,6 +2,7 @@
 //!
 //! Each query has tables of its own, made from what the catalog and the logs say at that moment.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
     MemorySchemaProvider, SchemaProvider, TableProvider,
 };
-use lakebed::catalog::{Catalog, FileRow, PartitionFilter, visible_files};
+use lakebed::catalog::{Catalog, FileRow, PartitionFilter, SchemaRow, visible_files};
 use lakebed::config::{DatasetConfig, SourceConfig};
 use lakebed::log::{AsOf, DatasetState};
 use lakebed::name::{DatasetRef, Layer};
@@ -26,6 +27,9 @@ use crate::statement::{
 };
 use crate::system::SystemTable;
 
+/// Published versions by dataset, as the catalog has them at the beginning of a query.
+pub(crate) type PublishedRows = BTreeMap<DatasetRef, Vec<SchemaRow>>;
+
 /// Makes the tables of a query.
 pub(crate) struct TableMaker<'a> {
     /// The lake.
@@ -36,6 +40,8 @@ pub(crate) struct TableMaker<'a> {
     pub(crate) sources: &'a [SourceConfig],
     /// The queue.
     pub(crate) queue: &'a QueueTables,
+    /// The versions of datasets of which they are known; the catalog is asked for others.
+    pub(crate) published: PublishedRows,
     /// The query's notes.
     pub(crate) trace: &'a Arc<ScanTrace>,
 }
@@ -47,6 +53,11 @@ struct Past {
 }
 
 impl TableMaker<'_> {
+    /// With versions that need not be asked for.
+    pub(crate) fn with_published(self, published: PublishedRows) -> Self {
+        Self { published, ..self }
+    }
+
     /// The tables that the statement names, where it looks for them.
     pub(crate) async fn make(
         &self,
@@ -296,7 +307,10 @@ impl TableMaker<'_> {
     /// Every published version of a dataset, in order; none where it holds JSON lines, else none is an
     /// unknown table.
     async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
-        let rows = self.catalog.list_schemas(Some(dataset)).await?;
+        let rows = match self.published.get(dataset) {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(self.catalog.list_schemas(Some(dataset)).await?),
+        };
         if rows.is_empty() && self.schemaless_datasets(Some(dataset)).await?.is_empty() {
             return Err(self.unknown_table(&sql_name(dataset)).await);
         }

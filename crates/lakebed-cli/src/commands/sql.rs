@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lakebed::catalog::{self, Catalog};
+use lakebed::catalog::{self, Catalog, SchemaRow};
 use lakebed::config::SourceConfig;
 use lakebed::name::DatasetRef;
 use lakebed::store::Lake;
@@ -208,10 +208,8 @@ struct FollowLog {
 
 #[async_trait]
 impl Freshen for FollowLog {
-    async fn freshen(&self, dataset: &DatasetRef) -> Result<()> {
-        // `sync` binds a new catalog to the lake, so it comes first.
-        catalog::sync(&self.lake, &*self.catalog, dataset).await?;
-        catalog::sync_schemas(&self.lake, &*self.catalog, dataset).await
+    async fn freshen(&self, dataset: &DatasetRef) -> Result<Vec<SchemaRow>> {
+        catalog::follow(&self.lake, &*self.catalog, dataset).await
     }
 
     async fn freshen_all(&self) -> Result<()> {

@@ -26,6 +26,7 @@ mod prune;
 mod reader;
 mod retype;
 mod row_filter;
+mod selectivity;
 mod source;
 mod table;
 mod views;

@@ -2,18 +2,22 @@
 //!
 //! DataFusion decides from the table's schema that a filter on a struct member can be evaluated
 //! inside the Parquet reader, but drops it where the file's struct has another shape. So a filter
-//! that names a nested column stays above the scan. One that names floats is evaluated in the
-//! reader, but prunes nothing.
+//! that names a nested column stays above the scan, and so do those that are not worth evaluating in the
+//! reader (`selectivity`). One that names floats may be evaluated in the reader, but prunes nothing.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::ColumnStatistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
@@ -23,6 +27,7 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use object_store::ObjectStore;
 
 use super::row_filter::without_float_pruning;
+use super::selectivity::few_pass;
 
 /// What a scan was planned over.
 #[derive(Debug, Clone)]
@@ -35,6 +40,8 @@ pub(crate) struct PlannedFiles {
     pub(crate) read: u64,
     /// Bytes of the files in the plan.
     pub(crate) bytes: u64,
+    /// What the catalog knows of the table's columns in these files.
+    pub(crate) statistics: Vec<ColumnStatistics>,
 }
 
 impl fmt::Display for PlannedFiles {
@@ -52,14 +59,17 @@ impl fmt::Display for PlannedFiles {
 pub(crate) struct LakeSource {
     inner: Arc<dyn FileSource>,
     planned: Arc<PlannedFiles>,
+    /// Whether the reader evaluates filters; nobody knows before the first filter comes.
+    evaluates: Option<bool>,
 }
 
 impl LakeSource {
-    /// Wraps the source that reads.
+    /// Wraps the source that reads, which evaluates no filters unless it is told to.
     pub(crate) fn new(inner: Arc<dyn FileSource>, planned: PlannedFiles) -> Self {
         Self {
             inner,
             planned: Arc::new(planned),
+            evaluates: None,
         }
     }
 
@@ -69,10 +79,37 @@ impl LakeSource {
     }
 
     fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        self.wrap_deciding(inner, self.evaluates)
+    }
+
+    fn wrap_deciding(
+        &self,
+        inner: Arc<dyn FileSource>,
+        evaluates: Option<bool>,
+    ) -> Arc<dyn FileSource> {
         Arc::new(Self {
             inner,
             planned: Arc::clone(&self.planned),
+            evaluates,
         })
+    }
+
+    /// Whether the reader should evaluate these, the first filters of the scan. A filter that the plan
+    /// makes while it runs is there to be evaluated early.
+    fn should_evaluate(&self, filters: &[Arc<dyn PhysicalExpr>]) -> bool {
+        let is_dynamic =
+            |f: &Arc<dyn PhysicalExpr>| f.downcast_ref::<DynamicFilterPhysicalExpr>().is_some();
+        if filters.iter().any(is_dynamic) {
+            return true;
+        }
+        let named: HashSet<Column> = filters.iter().flat_map(collect_columns).collect();
+        let reads_more = self.inner.projection().is_none_or(|projection| {
+            let read = projection.column_indices().into_iter();
+            read.into_iter()
+                .any(|i| named.iter().all(|c| c.index() != i))
+        });
+        let schema = self.inner.table_schema().table_schema();
+        reads_more && few_pass(filters, schema, &self.planned.statistics)
     }
 
     fn names_nested_column(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
@@ -157,13 +194,27 @@ impl FileSource for LakeSource {
             .map(|f| self.names_nested_column(f))
             .collect();
         let schema = self.inner.table_schema().table_schema();
-        let offered = filters
+        let offered: Vec<_> = filters
             .into_iter()
             .zip(&kept)
             .filter(|(_, kept)| !**kept)
-            .map(|(f, _)| without_float_pruning(f, schema))
+            .map(|(f, _)| f)
             .collect();
-        let inner = self.inner.try_pushdown_filters(offered, config)?;
+        let evaluates = match offered.is_empty() {
+            true => self.evaluates,
+            // What was once promised is kept.
+            false => Some((self.evaluates).unwrap_or_else(|| self.should_evaluate(&offered))),
+        };
+        let offered = offered
+            .into_iter()
+            .map(|f| without_float_pruning(f, schema))
+            .collect();
+        let mut config = Cow::Borrowed(config);
+        let wanted = evaluates == Some(true);
+        if config.execution.parquet.pushdown_filters != wanted {
+            config.to_mut().execution.parquet.pushdown_filters = wanted;
+        }
+        let inner = self.inner.try_pushdown_filters(offered, &config)?;
         let mut answers = inner.filters.into_iter();
         let filters = kept
             .iter()
@@ -174,7 +225,7 @@ impl FileSource for LakeSource {
             .collect();
         Ok(FilterPushdownPropagation {
             filters,
-            updated_node: inner.updated_node.map(|n| self.wrap(n)),
+            updated_node: (inner.updated_node).map(|n| self.wrap_deciding(n, evaluates)),
         })
     }
 

@@ -454,13 +454,14 @@ impl LakeTable {
         selected: &[usize],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let statistics = self.statistics_of(&found.files, &found.bounds);
         let planned = PlannedFiles {
             table: self.sql_name(),
             considered: found.considered,
             read: u64::try_from(found.files.len()).unwrap_or(u64::MAX),
             bytes: found.files.iter().map(|f| f.byte_size).sum(),
+            statistics: statistics.column_statistics.clone(),
         };
-        let statistics = self.statistics_of(&found.files, &found.bounds);
         let ranks = self.ranks();
         let files = found
             .files
@@ -501,10 +502,12 @@ impl LakeTable {
 
     fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
         let schema = self.file_schema();
-        let options = TableParquetOptions {
+        let mut options = TableParquetOptions {
             global: session.config_options().execution.parquet.clone(),
             ..TableParquetOptions::default()
         };
+        // `LakeSource` decides for each scan.
+        options.global.pushdown_filters = false;
         ParquetSource::new(schema)
             .with_table_parquet_options(options)
             .with_metadata_size_hint(FOOTER_HINT_BYTES)

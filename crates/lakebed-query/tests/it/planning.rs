@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use lakebed::Result;
-use lakebed::catalog::Catalog;
+use lakebed::catalog::{Catalog, SchemaRow};
 use lakebed::name::{ContentHash, DatasetRef};
 use lakebed::spec::{Action, DataFileSpec, FileFormat, PartitionKey, Provenance};
 use lakebed_query::{Freshen, QueryOptions};
@@ -280,18 +280,21 @@ async fn five_thousand_files_are_planned_without_touching_one() {
     println!("planned in {:?}", clock.elapsed());
 }
 
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
+#[derive(Debug)]
+struct Recorded {
+    catalog: Arc<dyn Catalog>,
+    named: Mutex<Vec<String>>,
+}
 
 #[async_trait]
 impl Freshen for Recorded {
-    async fn freshen(&self, dataset: &DatasetRef) -> Result<()> {
-        self.0.lock().unwrap().push(dataset.to_string());
-        Ok(())
+    async fn freshen(&self, dataset: &DatasetRef) -> Result<Vec<SchemaRow>> {
+        self.named.lock().unwrap().push(dataset.to_string());
+        self.catalog.list_schemas(Some(dataset)).await
     }
 
     async fn freshen_all(&self) -> Result<()> {
-        self.0.lock().unwrap().push("*".to_owned());
+        self.named.lock().unwrap().push("*".to_owned());
         Ok(())
     }
 }
@@ -299,7 +302,10 @@ impl Freshen for Recorded {
 #[tokio::test]
 async fn named_datasets_are_freshened_and_their_reads_counted() {
     let t = ten_days().await;
-    let hook = Arc::new(Recorded::default());
+    let hook = Arc::new(Recorded {
+        catalog: t.catalog.clone(),
+        named: Mutex::default(),
+    });
     let engine = t.engine_with(QueryOptions {
         freshen: Some(hook.clone()),
         access_day: Some("2024-02-01".parse().unwrap()),
@@ -310,7 +316,7 @@ async fn named_datasets_are_freshened_and_their_reads_counted() {
     let meter = result.meter();
     result.collect().await.unwrap();
     assert_eq!(meter.warnings(), Vec::<String>::new());
-    assert_eq!(*hook.0.lock().unwrap(), ["clean/d", "*"]);
+    assert_eq!(*hook.named.lock().unwrap(), ["clean/d", "*"]);
     let counted = t.catalog.list_access().await.unwrap();
     assert_eq!(counted.len(), 2);
     assert!(counted.iter().all(|(_, _, reads)| *reads == 1));

@@ -45,7 +45,7 @@ pub use schemas::sync_schemas;
 pub use sqlite::SqliteCatalog;
 pub use stats::read_footer_stats;
 pub use status::{DatasetStatus, SyncState, is_fresh, status};
-pub use sync::{SyncReport, check_past, sync, sync_all};
+pub use sync::{SyncReport, check_past, follow, sync, sync_all};
 
 /// A record on its way into the catalog.
 #[derive(Debug, Clone, Copy)]
@@ -268,6 +268,17 @@ pub struct SchemaRow {
     pub schema: String,
 }
 
+/// Where the catalog stands with one dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The lake it belongs to; `None` while it is empty.
+    pub lake: Option<LakeId>,
+    /// How far the dataset's log is applied.
+    pub position: LogPosition,
+    /// The dataset's published versions, in order.
+    pub schemas: Vec<SchemaRow>,
+}
+
 /// A row of `source_info`: what the project says of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceRow {
@@ -314,6 +325,9 @@ pub trait Catalog: Send + Sync + fmt::Debug {
 
     /// How far the dataset's log is applied.
     async fn position(&self, dataset: &DatasetRef) -> Result<LogPosition>;
+
+    /// All that must be known of a dataset before its log is followed, by one look.
+    async fn standing(&self, dataset: &DatasetRef) -> Result<Standing>;
 
     /// Every dataset with its position, by name.
     async fn list_positions(&self) -> Result<Vec<(DatasetRef, LogPosition)>>;

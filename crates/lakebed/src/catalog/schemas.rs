@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SchemaRow};
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetRef};
 use crate::spec::{PUBLISHED_FORMAT, PublishedSchema};
@@ -12,7 +12,18 @@ use crate::store::{Lake, StorePath, schema_dir};
 /// Puts every published schema version of the dataset into the catalog. Where it has them all, nothing
 /// is written and no writer is waited for.
 pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<()> {
-    let mut known = catalog.list_schemas(Some(dataset)).await?;
+    let known = catalog.list_schemas(Some(dataset)).await?;
+    drop(put_missing(lake, catalog, dataset, known).await?);
+    Ok(())
+}
+
+/// As [`sync_schemas`] for a catalog that has the versions `known`; answers those that it has now.
+pub(super) async fn put_missing(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    dataset: &DatasetRef,
+    known: Vec<SchemaRow>,
+) -> Result<Vec<SchemaRow>> {
     let hashes: BTreeMap<u32, ContentHash> =
         known.iter().map(|r| (r.version, r.hash.clone())).collect();
     let mut files = Vec::new();
@@ -22,8 +33,8 @@ pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetR
         }
     }
     files.sort();
-    known.retain(|row| files.iter().all(|(version, _)| *version != row.version));
-    if let Some(row) = known.first() {
+    let is_lost = |row: &&SchemaRow| files.iter().all(|(version, _)| *version != row.version);
+    if let Some(row) = known.iter().find(is_lost) {
         return Err(Error::corrupt(format!(
             "the catalog knows version {} of `{dataset}`, the lake does not",
             row.version
@@ -32,6 +43,7 @@ pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetR
         .with("invariant", "CAT-3")
         .hint("the lake is older than the catalog: restore the lake, or delete the catalog and run `lakebed catalog rebuild`"));
     }
+    let mut is_new = false;
     for (version, path) in files {
         let bytes = lake.store().get(&path).await?;
         let hash = ContentHash::of(&bytes);
@@ -43,8 +55,12 @@ pub async fn sync_schemas(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetR
             .put_schema(&published, &hash)
             .await
             .map_err(|e| e.with("file", &path))?;
+        is_new = true;
     }
-    Ok(())
+    match is_new {
+        true => catalog.list_schemas(Some(dataset)).await,
+        false => Ok(known),
+    }
 }
 
 /// The number in `v<N>.json`; `None` for any other name.

@@ -11,9 +11,9 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::catalog::foreign::foreign_catalog;
-use crate::catalog::schemas::sync_schemas;
+use crate::catalog::schemas::{put_missing, sync_schemas};
 use crate::catalog::wanted::{Future, Prepared, Stop, brings_back};
-use crate::catalog::{ApplyOutcome, Catalog, NextRecord};
+use crate::catalog::{ApplyOutcome, Catalog, NextRecord, SchemaRow};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{LogWalk, LoggedRecord, check_position, list_datasets};
 use crate::name::DatasetRef;
@@ -53,20 +53,51 @@ pub async fn check_past(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef
 /// Applies everything the dataset's log holds after the catalog's position.
 pub async fn sync(lake: &Lake, catalog: &dyn Catalog, dataset: &DatasetRef) -> Result<SyncReport> {
     bind(lake, catalog).await?;
-    sync_seen(lake, catalog, dataset, None).await
+    sync_seen(lake, catalog, dataset, Seen::default()).await
 }
 
-/// As [`sync`]; `seen` are records that were read already, where the catalog still stands before them.
+/// Lets the catalog follow the dataset's log and its published versions, which are answered. Where nothing
+/// is new, this is one look at the catalog.
+pub async fn follow(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    dataset: &DatasetRef,
+) -> Result<Vec<SchemaRow>> {
+    let standing = catalog.standing(dataset).await?;
+    if standing.lake.as_ref() != Some(lake.id()) {
+        catalog.bind(lake.spec()).await?;
+    }
+    let seen = Seen {
+        position: Some(standing.position),
+        ahead: None,
+    };
+    sync_seen(lake, catalog, dataset, seen).await?;
+    put_missing(lake, catalog, dataset, standing.schemas).await
+}
+
+/// What was read before a sync began.
+#[derive(Default)]
+struct Seen {
+    /// Where the catalog stood a moment ago.
+    position: Option<LogPosition>,
+    /// The records after a position, which are those wanted where the catalog stands there still.
+    ahead: Option<Ahead>,
+}
+
+/// As [`sync`], of a catalog that is bound.
 async fn sync_seen(
     lake: &Lake,
     catalog: &dyn Catalog,
     dataset: &DatasetRef,
-    mut seen: Option<Ahead>,
+    mut seen: Seen,
 ) -> Result<SyncReport> {
     let mut report: Option<SyncReport> = None;
     let mut missing_before = false;
     loop {
-        let position = catalog.position(dataset).await?;
+        let position = match seen.position.take() {
+            Some(position) => position,
+            None => catalog.position(dataset).await?,
+        };
         let report = report.get_or_insert_with(|| SyncReport {
             dataset: dataset.clone(),
             from: position.number,
@@ -74,7 +105,7 @@ async fn sync_seen(
             applied: 0,
         });
         report.to = report.to.max(position.number);
-        let ahead = match seen.take().filter(|ahead| ahead.from == position) {
+        let ahead = match seen.ahead.take().filter(|ahead| ahead.from == position) {
             Some(ahead) => ahead,
             None => Ahead::look(lake, dataset, position).await?,
         };
@@ -104,7 +135,7 @@ pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncRepo
     datasets.extend(known);
     let mut waiting = datasets.into_iter();
     let mut next = waiting.next();
-    let mut seen = None;
+    let mut seen = Seen::default();
     let mut reports = Vec::new();
     while let Some((dataset, _)) = next {
         next = waiting.next();
@@ -116,9 +147,9 @@ pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncRepo
             looks.spawn(async move { Ahead::look(&lake, &dataset, from).await.ok() });
         }
         sync_schemas(lake, catalog, &dataset).await?;
-        reports.push(sync_seen(lake, catalog, &dataset, seen.take()).await?);
+        reports.push(sync_seen(lake, catalog, &dataset, std::mem::take(&mut seen)).await?);
         if let Some(look) = looks.join_next().await {
-            seen = look.map_err(|e| Error::internal("read the log").caused_by(e))?;
+            seen.ahead = look.map_err(|e| Error::internal("read the log").caused_by(e))?;
         }
     }
     Ok(reports)

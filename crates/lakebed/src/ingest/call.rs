@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ingest::convert::Plan;
 use crate::ingest::pipeline::Staged;
-use crate::ingest::read::{Form, InputSource, ReadOptions, rules_hash};
+use crate::ingest::read::{DEFAULT_CHUNK_BYTES, Form, InputSource, ReadOptions, rules_hash};
 use crate::ingest::request::{IngestRequest, ReplacedRevision, RevisionTarget};
 use crate::log::{DatasetState, other_format};
 use crate::name::{AttemptId, ContentHash, Layer};
@@ -17,7 +17,7 @@ use crate::spec::{
 use crate::store::Lake;
 
 /// Bytes of text in a row group, unless asked otherwise.
-pub(super) const GROUP_BYTES: usize = 8 << 20;
+pub(super) const GROUP_BYTES: usize = 16 << 20;
 
 /// What does not change over the rounds of a call.
 pub(super) struct Call<'a> {
@@ -115,7 +115,7 @@ impl<'a> Call<'a> {
         let group_bytes = self.request.group_bytes.unwrap_or(GROUP_BYTES);
         Ok(ReadOptions::new(&self.rules(source))?
             .with_allow_empty(self.request.allow_empty)
-            .with_chunk_bytes(group_bytes))
+            .with_chunk_bytes(group_bytes.min(DEFAULT_CHUNK_BYTES)))
     }
 
     /// The hash of these rules for an input that has the form.

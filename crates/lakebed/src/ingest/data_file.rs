@@ -14,7 +14,7 @@ use arrow_array::{Array, RecordBatch};
 use crate::error::{Error, Result};
 use crate::ingest::convert::Plan;
 use crate::ingest::write::{
-    DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, StagedFile,
+    DataFileWriter, EncodedGroup, GroupEncoder, LinesFileWriter, OpenGroup, StagedFile,
 };
 use crate::spec::FileFormat;
 use crate::store::{Store, StorePath};
@@ -23,6 +23,12 @@ use crate::store::{Store, StorePath};
 pub(super) enum Encoder {
     Parquet(Box<GroupEncoder>),
     Lines,
+}
+
+/// A piece of a data file that rows are still added to.
+pub(super) enum OpenPiece {
+    Parquet(OpenGroup),
+    Lines { bytes: Vec<u8>, rows: u64 },
 }
 
 /// A piece of a data file, ready to be appended.
@@ -53,12 +59,15 @@ impl Encoder {
         })
     }
 
-    /// Encodes the batches of one piece.
-    pub(super) fn encode(&self, batches: &[RecordBatch]) -> Result<Group> {
-        match self {
-            Self::Parquet(encoder) => encoder.encode(batches).map(Group::Parquet),
-            Self::Lines => Ok(lines_of(batches)),
-        }
+    /// Begins a piece.
+    pub(super) fn open(&self) -> Result<OpenPiece> {
+        Ok(match self {
+            Self::Parquet(encoder) => OpenPiece::Parquet(encoder.open()?),
+            Self::Lines => OpenPiece::Lines {
+                bytes: Vec::new(),
+                rows: 0,
+            },
+        })
     }
 
     /// Begins a file at `path`, which must lie in the stage.
@@ -72,18 +81,31 @@ impl Encoder {
     }
 }
 
-/// The first column of every batch, one value a line.
-fn lines_of(batches: &[RecordBatch]) -> Group {
-    let texts = || batches.iter().map(|b| b.column(0).as_string::<i32>());
-    let length = texts().map(|t| t.value_data().len() + t.len()).sum();
-    let mut bytes = Vec::with_capacity(length);
-    let mut rows = 0;
-    for text in texts().flat_map(|t| t.iter()).flatten() {
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.push(b'\n');
-        rows += 1;
+impl OpenPiece {
+    /// Adds rows at its end; of a piece of lines the first column, one value a line.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self {
+            Self::Parquet(group) => group.write(batch),
+            Self::Lines { bytes, rows } => {
+                let texts = batch.column(0).as_string::<i32>();
+                bytes.reserve(texts.value_data().len() + texts.len());
+                for text in texts.iter().flatten() {
+                    bytes.extend_from_slice(text.as_bytes());
+                    bytes.push(b'\n');
+                    *rows += 1;
+                }
+                Ok(())
+            }
+        }
     }
-    Group::Lines { bytes, rows }
+
+    /// Ends it.
+    pub(super) fn close(self) -> Result<Group> {
+        Ok(match self {
+            Self::Parquet(group) => Group::Parquet(group.close()?),
+            Self::Lines { bytes, rows } => Group::Lines { bytes, rows },
+        })
+    }
 }
 
 impl Writer {

@@ -14,14 +14,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arrow_array::RecordBatch;
+
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::ingest::chunk::{Chunk, ChunkBody};
 use crate::ingest::convert::{Plan, RejectDraft};
-use crate::ingest::data_file::{Encoder, Group, Writer};
+use crate::ingest::data_file::{Encoder, Group, OpenPiece, Writer};
 use crate::ingest::decode::{DecodeOptions, DecodeStats, Decoded, Decoder, Mismatch};
 use crate::ingest::progress::Progress;
-use crate::ingest::read::{ChunkReader, FirstPlaces, InputFacts, InputSource, ReadOptions};
+use crate::ingest::read::{
+    ChunkReader, DEFAULT_CHUNK_BYTES, FirstPlaces, InputFacts, InputSource, ReadOptions,
+};
 use crate::ingest::write::{LinesFileWriter, StagedFile};
 use crate::name::{AttemptId, SourceName};
 use crate::spec::FileFormat;
@@ -120,7 +124,7 @@ impl Shared<'_> {
             return;
         };
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffers.len() < 2 && buffer.capacity() <= 2 * self.job.group_bytes {
+        if buffers.len() < 4 && buffer.capacity() <= 2 * DEFAULT_CHUNK_BYTES {
             buffers.push(buffer);
         }
     }
@@ -290,7 +294,7 @@ fn decode_and_encode(
         parts: Vec::new(),
         stats: DecodeStats::default(),
     };
-    let mut batches = Vec::new();
+    let (mut batches, mut piece) = (Vec::new(), None);
     // Each chunk goes as soon as it is decoded: encoding needs its columns alone.
     for chunk in chunks {
         let input = job.inputs.get(chunk.input);
@@ -313,6 +317,10 @@ fn decode_and_encode(
         done.stats.merge(decoded.stats);
         batches.extend(decoded.batches);
         shared.give_back(chunk);
+        // What is known to have an encoder is not held as columns until its row group is whole.
+        if let Some(Some(encoder)) = shared.encoder.get() {
+            add(&mut piece, encoder, &mut batches)?;
+        }
     }
     if seq == 0 {
         drop(
@@ -325,10 +333,26 @@ fn decode_and_encode(
         return Ok(done);
     }
     match shared.encoder.wait() {
-        Some(encoder) => done.group = Some(encoder.encode(&batches)?),
+        Some(encoder) => {
+            add(&mut piece, encoder, &mut batches)?;
+            done.group = piece.map(OpenPiece::close).transpose()?;
+        }
         None => return Err(Error::internal("the first row group failed")),
     }
     Ok(done)
+}
+
+/// Moves the batches into the piece, which is begun where there is none.
+fn add(
+    piece: &mut Option<OpenPiece>,
+    encoder: &Encoder,
+    batches: &mut Vec<RecordBatch>,
+) -> Result<()> {
+    let piece = match piece {
+        Some(piece) => piece,
+        None => piece.insert(encoder.open()?),
+    };
+    batches.drain(..).try_for_each(|batch| piece.write(&batch))
 }
 
 /// Names the file and line where records were first met in place of those of a scratch file.

@@ -67,7 +67,7 @@ pub struct IngestRequest {
     pub by: By,
     /// Worker threads; `None` = the machine's.
     pub threads: Option<usize>,
-    /// Bytes of text in a row group; `None` = 8 MiB.
+    /// Bytes of text in a row group; `None` = 16 MiB.
     pub group_bytes: Option<usize>,
 }
 

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{
@@ -98,28 +100,53 @@ impl GroupEncoder {
         })
     }
 
-    /// Encodes one row group.
-    pub(super) fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedGroup> {
-        let fail = |e| parquet_error("encode the rows as Parquet", e);
-        let mut writers = self.factory.create_column_writers(0).map_err(fail)?;
-        let mut rows = 0;
-        for batch in batches {
-            rows += batch.num_rows() as u64;
-            let mut leaf = writers.iter_mut();
-            for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
-                for leaves in compute_leaves(field, column).map_err(fail)? {
-                    let writer = leaf.next().ok_or_else(|| {
-                        Error::internal("there are more leaf columns than writers")
-                    })?;
-                    writer.write(&leaves).map_err(fail)?;
-                }
+    /// Begins a row group.
+    pub(super) fn open(&self) -> Result<OpenGroup> {
+        let writers = self.factory.create_column_writers(0);
+        Ok(OpenGroup {
+            schema: Arc::clone(&self.schema),
+            writers: writers.map_err(cannot_encode)?,
+            rows: 0,
+        })
+    }
+}
+
+/// A row group that rows are still added to: of what it was given it holds encoded pages alone.
+pub(super) struct OpenGroup {
+    schema: SchemaRef,
+    writers: Vec<ArrowColumnWriter>,
+    rows: u64,
+}
+
+fn cannot_encode(e: ParquetError) -> Error {
+    parquet_error("encode the rows as Parquet", e)
+}
+
+impl OpenGroup {
+    /// Adds rows at its end.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        let mut leaf = self.writers.iter_mut();
+        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+            for leaves in compute_leaves(field, column).map_err(cannot_encode)? {
+                let writer = leaf
+                    .next()
+                    .ok_or_else(|| Error::internal("there are more leaf columns than writers"))?;
+                writer.write(&leaves).map_err(cannot_encode)?;
             }
         }
-        let chunks = writers
-            .into_iter()
-            .map(|w| w.close().map_err(fail))
-            .collect::<Result<_>>()?;
-        Ok(EncodedGroup { chunks, rows })
+        Ok(())
+    }
+
+    /// Ends it.
+    pub(super) fn close(self) -> Result<EncodedGroup> {
+        let chunks = self.writers.into_iter();
+        Ok(EncodedGroup {
+            chunks: chunks
+                .map(|writer| writer.close().map_err(cannot_encode))
+                .collect::<Result<_>>()?,
+            rows: self.rows,
+        })
     }
 }
 
@@ -382,6 +409,12 @@ mod tests {
     use parquet::basic::Encoding;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
+    fn encode(encoder: &GroupEncoder, batches: &[RecordBatch]) -> EncodedGroup {
+        let mut group = encoder.open().unwrap();
+        batches.iter().for_each(|b| group.write(b).unwrap());
+        group.close().unwrap()
+    }
+
     fn batch(schema: &SchemaRef, n: i64) -> RecordBatch {
         let count = usize::try_from(n).unwrap();
         RecordBatch::try_new(
@@ -422,7 +455,7 @@ mod tests {
         let mut writer = DataFileWriter::create(&store, path.clone(), &encoder).unwrap();
         for _ in 0..2 {
             writer
-                .append(encoder.encode(std::slice::from_ref(&rows)).unwrap())
+                .append(encode(&encoder, std::slice::from_ref(&rows)))
                 .unwrap();
         }
         let staged = writer.finish().unwrap();
@@ -512,7 +545,7 @@ field = [
             let encoder = GroupEncoder::new(rows[0].schema(), fields, rows).unwrap();
             let path = StorePath::new("_lake/stage/a/x").unwrap();
             let mut writer = DataFileWriter::create(&store, path.clone(), &encoder).unwrap();
-            writer.append(encoder.encode(rows).unwrap()).unwrap();
+            writer.append(encode(&encoder, rows)).unwrap();
             writer.finish().unwrap();
             let bytes = std::fs::read(store.local_path(&path).unwrap()).unwrap();
             let reader = SerializedFileReader::new(bytes::Bytes::from(bytes.clone())).unwrap();

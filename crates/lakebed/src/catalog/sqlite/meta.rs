@@ -9,7 +9,7 @@ use crate::catalog::sqlite::apply::{bound_lake, position_of};
 use crate::catalog::sqlite::row::Columns;
 use crate::catalog::{
     ApplyOutcome, Catalog, CommitRow, FileRow, NextRecord, PartitionFilter, PartitionRow,
-    SchemaRow, SourceDayRow, SourceRow, StatsRow,
+    SchemaRow, SourceDayRow, SourceRow, Standing, StatsRow,
 };
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetRef, LakeId};
@@ -83,6 +83,10 @@ impl Catalog for SqliteCatalog {
     async fn position(&self, dataset: &DatasetRef) -> Result<LogPosition> {
         let mut connection = self.connection().await?;
         position_of(&mut connection, &self.database, dataset).await
+    }
+
+    async fn standing(&self, dataset: &DatasetRef) -> Result<Standing> {
+        self.look(dataset).await
     }
 
     async fn list_positions(&self) -> Result<Vec<(DatasetRef, LogPosition)>> {

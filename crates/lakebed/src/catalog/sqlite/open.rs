@@ -95,6 +95,8 @@ impl SqliteCatalog {
         let pool = SqlitePoolOptions::new()
             .max_connections(8)
             .acquire_timeout(Duration::from_secs(60))
+            // A file does not hang up: asking before each use is a way to another thread for nothing.
+            .test_before_acquire(false)
             .connect_with(options)
             .await?;
         let catalog = Self {

@@ -8,11 +8,12 @@ use sqlx::{QueryBuilder, Sqlite};
 use crate::catalog::sqlite::SqliteCatalog;
 use crate::catalog::sqlite::row::Columns;
 use crate::catalog::{
-    CommitRow, FileRow, PartitionFilter, PartitionRow, SchemaRow, SourceDayRow, SourceRow, StatsRow,
+    CommitRow, FileRow, PartitionFilter, PartitionRow, SchemaRow, SourceDayRow, SourceRow,
+    Standing, StatsRow,
 };
 use crate::error::Result;
 use crate::name::DatasetRef;
-use crate::spec::PartitionKey;
+use crate::spec::{LogPosition, PartitionKey};
 
 pub(super) const PARTITIONS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, p.id, \
     p.source, p.base_path, p.file_count, p.row_count, p.byte_size, p.file_format, p.created_at, \
@@ -266,6 +267,37 @@ impl SqliteCatalog {
         }
         query.push(" ORDER BY s.layer, s.dataset, s.version");
         self.rows("list the schemas", query, schema_row).await
+    }
+
+    /// A row for each version, or one without; lake and position stand in all of them.
+    pub(super) async fn look(&self, dataset: &DatasetRef) -> Result<Standing> {
+        let mut query = Builder::new(
+            "SELECT l.lake, d.number, d.hash, s.version, s.layer, s.dataset, s.version, s.base, s.note, \
+             s.published_at, s.hash, s.schema FROM (SELECT 1) \
+             LEFT JOIN lake_info l ON l.one = 1 LEFT JOIN dataset_position d ON 1",
+        );
+        push_dataset(&mut query, dataset, "d");
+        query.push(" LEFT JOIN schema_version_info s ON 1");
+        push_dataset(&mut query, dataset, "s");
+        query.push(" ORDER BY s.version");
+        let mut standing = Standing {
+            lake: None,
+            position: LogPosition::START,
+            schemas: Vec::new(),
+        };
+        let rows = query.build().fetch_all(&self.pool).await;
+        for row in &rows.map_err(|e| self.database.error("read where the catalog stands", e))? {
+            let mut columns = Columns::new(row, &self.database);
+            standing.lake = columns.parsed_opt()?;
+            let (number, hash) = (columns.number_opt()?, columns.parsed_opt()?);
+            if let Some(number) = number {
+                standing.position = LogPosition { number, hash };
+            }
+            if columns.number_opt::<u32>()?.is_some() {
+                standing.schemas.push(schema_row(&mut columns)?);
+            }
+        }
+        Ok(standing)
     }
 
     pub(super) async fn sources(&self) -> Result<Vec<SourceRow>> {

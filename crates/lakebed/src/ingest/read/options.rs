@@ -12,7 +12,7 @@ use crate::name::ContentHash;
 use crate::spec::{InputFormat, ReadSpec};
 
 /// Bytes of text that a chunk aims at.
-pub const DEFAULT_CHUNK_BYTES: usize = 8 << 20;
+pub const DEFAULT_CHUNK_BYTES: usize = 4 << 20;
 
 /// How inputs are read: the checked form of a [`ReadSpec`].
 #[derive(Debug, Clone)]
