@@ -18,8 +18,8 @@ use crate::time::BusinessDate;
 
 /// Every table that `clear` empties, children before parents.
 const CLEARED: [&str; 9] = [
-    "DELETE FROM column_stats",
-    "DELETE FROM data_file",
+    "DELETE FROM file_stats",
+    "DELETE FROM partition_file",
     "DELETE FROM partition_parent",
     "DELETE FROM partition_mark",
     "DELETE FROM dataset_partition_info",

@@ -1,7 +1,7 @@
 //! Opening the file: foreign files are refused before anything is changed, then the migrations run.
 //!
 //! Migrations are numbered, append-only and additive within a line (CAT-4); a file of a newer line is
-//! refused, a newer number of the same line is worked with.
+//! refused, a newer number of the same line is worked with, an older line is brought up with all it holds.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// `LKBC` in the file's header: this is a catalog of Lakebed.
 const APPLICATION_ID: i64 = 0x4C4B_4243;
 /// The line of migrations this program knows; it grows when an old program could no longer work.
-const LINE: i64 = 1;
+const LINE: i64 = 2;
 /// Pages in the write-ahead log before they are carried into the file: a page that many transactions
 /// change is carried once.
 const CHECKPOINT_PAGES: &str = "8192";
@@ -33,11 +33,18 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] = [Migration {
-    number: 1,
-    name: "init",
-    sql: include_str!("migrations/0001_init.sql"),
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        number: 1,
+        name: "init",
+        sql: include_str!("migrations/0001_init.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "rows of files",
+        sql: include_str!("migrations/0002_rows_of_files.sql"),
+    },
+];
 
 /// A catalog in a SQLite file. Cheap to clone; all clones share one pool.
 #[derive(Debug, Clone)]

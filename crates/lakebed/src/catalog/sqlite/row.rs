@@ -220,39 +220,106 @@ impl<'r> Columns<'r> {
         )
     }
 
-    /// Columns `field_id`, `name`, `null_count`, `value_kind`, `min_value`, `max_value`,
-    /// `min_exact`, `max_exact`.
-    pub(super) fn stats(&mut self) -> Result<ColumnStats> {
-        let field_id = self.number()?;
-        let name = self.text()?;
-        let null_count = self.number_opt()?;
-        let kind: Option<&str> = self.take()?;
-        let (min, max): (Option<&str>, Option<&str>) = (self.take()?, self.take()?);
-        let value = |text: Option<&str>| match (kind, text) {
-            (_, None) => Ok(None),
-            (Some(kind), Some(text)) => decode_bound(kind, text).map(Some).ok_or_else(|| {
-                self.database.corrupt(format!(
-                    "the catalog holds the bound `{text}` of kind `{kind}`"
-                ))
-            }),
-            (None, Some(text)) => Err(self.database.corrupt(format!(
-                "the catalog holds the bound `{text}` without its kind"
-            ))),
-        };
-        Ok(ColumnStats {
-            field_id,
-            name,
-            null_count,
-            min: value(min)?,
-            max: value(max)?,
-            min_exact: self.bool()?,
-            max_exact: self.bool()?,
+    /// Column `columns` of `file_stats`; of these fields alone, where any are named.
+    pub(super) fn stats(&mut self, field_ids: &[u32]) -> Result<Vec<ColumnStats>> {
+        let text = self.str()?;
+        decode_stats(text, field_ids).map_err(|line| {
+            self.database.corrupt(format!(
+                "the catalog holds the column statistics `{line}`, which cannot be"
+            ))
         })
     }
 }
 
+/// A column in `file_stats`: field id, name, null count, kind of its bounds, both, whether each is exact.
+type StatsLine<'a> = (
+    u32,
+    Cow<'a, str>,
+    Option<u64>,
+    Option<&'a str>,
+    Option<Cow<'a, str>>,
+    Option<Cow<'a, str>>,
+    u8,
+    u8,
+);
+
+/// The statistics of a file as the catalog holds them: a JSON list, a column a line, so that whoever wants
+/// few of many columns reads few.
+pub(super) fn encode_stats(columns: &[ColumnStats]) -> Result<String> {
+    let mut columns: Vec<&ColumnStats> = columns.iter().collect();
+    columns.sort_by_key(|column| column.field_id);
+    let mut text = b"[".to_vec();
+    for (at, column) in columns.into_iter().enumerate() {
+        let kind_of = |bound: &Option<StatValue>| bound.as_ref().map(bound_kind);
+        let kind = kind_of(&column.min).or(kind_of(&column.max));
+        if column.max.is_some() && kind_of(&column.max) != kind {
+            return Err(Error::internal(format!(
+                "store the bounds of `{}`: they are of two kinds",
+                column.name
+            )));
+        }
+        let line: StatsLine<'_> = (
+            column.field_id,
+            Cow::Borrowed(&column.name),
+            column.null_count,
+            kind,
+            column.min.as_ref().map(encode_bound),
+            column.max.as_ref().map(encode_bound),
+            u8::from(column.min_exact),
+            u8::from(column.max_exact),
+        );
+        text.extend_from_slice(if at == 0 { b"\n" } else { b",\n" });
+        serde_json::to_writer(&mut text, &line)
+            .map_err(|e| Error::internal("write column statistics as JSON").caused_by(e))?;
+    }
+    text.extend_from_slice(b"\n]");
+    String::from_utf8(text)
+        .map_err(|e| Error::internal("write column statistics as JSON").caused_by(e))
+}
+
+/// What [`encode_stats`] wrote, or the line that cannot be read.
+fn decode_stats<'t>(
+    text: &'t str,
+    field_ids: &[u32],
+) -> std::result::Result<Vec<ColumnStats>, &'t str> {
+    let lines = text.strip_prefix("[\n").and_then(|t| t.strip_suffix("\n]"));
+    let lines = lines
+        .ok_or(text)?
+        .split('\n')
+        .filter(|line| !line.is_empty());
+    let mut columns = Vec::new();
+    for line in lines {
+        let id = line.strip_prefix('[').and_then(|rest| rest.split_once(','));
+        let id: u32 = id.and_then(|(id, _)| id.parse().ok()).ok_or(line)?;
+        if field_ids.is_empty() || field_ids.contains(&id) {
+            let column = line.strip_suffix(',').unwrap_or(line);
+            columns.push(decode_column(column).ok_or(line)?);
+        }
+    }
+    Ok(columns)
+}
+
+fn decode_column(line: &str) -> Option<ColumnStats> {
+    let (field_id, name, null_count, kind, min, max, min_exact, max_exact): StatsLine<'_> =
+        serde_json::from_str(line).ok()?;
+    // The outer option is whether it can be read, the inner one whether there is one.
+    let value = |text: Option<Cow<'_, str>>| match text {
+        None => Some(None),
+        Some(text) => decode_bound(kind?, &text).map(Some),
+    };
+    Some(ColumnStats {
+        field_id,
+        name: name.into_owned(),
+        null_count,
+        min: value(min)?,
+        max: value(max)?,
+        min_exact: min_exact != 0,
+        max_exact: max_exact != 0,
+    })
+}
+
 /// The kind of a bound: how its text is read.
-pub(super) fn bound_kind(value: &StatValue) -> &'static str {
+fn bound_kind(value: &StatValue) -> &'static str {
     match value {
         StatValue::Int(_) => "int",
         StatValue::Float(_) => "float",
@@ -262,7 +329,7 @@ pub(super) fn bound_kind(value: &StatValue) -> &'static str {
 }
 
 /// A bound as text: with its kind nothing is lost.
-pub(super) fn encode_bound(value: &StatValue) -> Cow<'_, str> {
+fn encode_bound(value: &StatValue) -> Cow<'_, str> {
     match value {
         StatValue::Int(n) => n.to_string().into(),
         StatValue::Float(x) => format!("{x:?}").into(),
