@@ -206,6 +206,10 @@ impl Catalog for SqliteCatalog {
         self.partitions(filter).await
     }
 
+    async fn list_contents(&self, dataset: &DatasetRef) -> Result<Vec<(PartitionRow, String)>> {
+        self.contents(dataset).await
+    }
+
     async fn list_files(&self, filter: &PartitionFilter) -> Result<Vec<FileRow>> {
         self.files(filter).await
     }

@@ -4,6 +4,8 @@
 //! refused, a newer number of the same line is worked with, an older line is brought up with all it holds.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sqlx::sqlite::{
@@ -18,9 +20,11 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i64 = 0x4C4B_4243;
 /// The line of migrations this program knows; it grows when an old program could no longer work.
 const LINE: i64 = 2;
+/// Bytes of a page of a new file: rows of statistics are some hundred bytes, and each page is a call.
+const PAGE_SIZE: u32 = 8192;
 /// Pages in the write-ahead log before they are carried into the file: a page that many transactions
 /// change is carried once.
-const CHECKPOINT_PAGES: &str = "8192";
+const CHECKPOINT_PAGES: &str = "4096";
 /// How long a writer waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Tries of a step that SQLite answers with "busy" at once, and the pause between them.
@@ -51,6 +55,8 @@ const MIGRATIONS: [Migration; 2] = [
 pub struct SqliteCatalog {
     pub(super) pool: SqlitePool,
     pub(super) database: Database,
+    /// Whether the write-ahead log is being carried into the file beside the writers.
+    pub(super) carrying: Arc<AtomicBool>,
 }
 
 impl SqliteCatalog {
@@ -89,6 +95,7 @@ impl SqliteCatalog {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
+            .page_size(PAGE_SIZE)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT)
@@ -107,6 +114,7 @@ impl SqliteCatalog {
         let catalog = Self {
             pool,
             database: database.clone(),
+            carrying: Arc::default(),
         };
         catalog.migrate().await?;
         Ok(catalog)

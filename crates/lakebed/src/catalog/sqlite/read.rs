@@ -19,6 +19,13 @@ pub(super) const PARTITIONS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_v
     p.updated_at, p.is_active, p.state, p.is_complete, p.checksum, p.provenance, \
     p.parent_partition_id, p.log_position, p.seq FROM dataset_partition_info p WHERE 1";
 
+const CONTENTS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, p.id, \
+    p.source, p.base_path, p.file_count, p.row_count, p.byte_size, p.file_format, p.created_at, \
+    p.updated_at, p.is_active, p.state, p.is_complete, p.checksum, p.provenance, \
+    p.parent_partition_id, p.log_position, \
+    (SELECT group_concat(f.name || ' ' || f.blake3 || ' ' || f.row_count, char(10)) \
+     FROM partition_file f WHERE f.partition_seq = p.seq) FROM dataset_partition_info p WHERE 1";
+
 // CROSS JOIN keeps the order of the loops: partitions outside, files inside.
 const FILES: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, f.id, \
     p.base_path || '/' || f.name, f.name, f.format, f.row_count, f.byte_size, f.blake3, \
@@ -216,6 +223,19 @@ impl SqliteCatalog {
         let mut query = filtered(PARTITIONS, filter);
         query.push(BY_PARTITION);
         self.rows("list the partitions", query, partition_row).await
+    }
+
+    pub(super) async fn contents(
+        &self,
+        dataset: &DatasetRef,
+    ) -> Result<Vec<(PartitionRow, String)>> {
+        let mut query = Builder::new(CONTENTS);
+        push_dataset(&mut query, dataset, "p");
+        query.push(BY_PARTITION);
+        self.rows("list the files of the partitions", query, |c| {
+            Ok((partition_row(c)?, c.text_opt()?.unwrap_or_default()))
+        })
+        .await
     }
 
     pub(super) async fn files(&self, filter: &PartitionFilter) -> Result<Vec<FileRow>> {

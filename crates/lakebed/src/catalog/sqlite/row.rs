@@ -248,7 +248,8 @@ type StatsLine<'a> = (
 pub(super) fn encode_stats(columns: &[ColumnStats]) -> Result<String> {
     let mut columns: Vec<&ColumnStats> = columns.iter().collect();
     columns.sort_by_key(|column| column.field_id);
-    let mut text = b"[".to_vec();
+    let mut text = Vec::with_capacity(128 * columns.len());
+    text.push(b'[');
     for (at, column) in columns.into_iter().enumerate() {
         let kind_of = |bound: &Option<StatValue>| bound.as_ref().map(bound_kind);
         let kind = kind_of(&column.min).or(kind_of(&column.max));

@@ -241,20 +241,20 @@ impl Writer<'_> {
     }
 
     async fn put_stats(&mut self, batch: &Batch<'_>, seqs: &BTreeMap<usize, i64>) -> Result<()> {
-        let mut rows: Vec<(i64, String)> = Vec::new();
+        let mut rows: Vec<(i64, Arc<str>)> = Vec::new();
         for file in batch.partitions.values().flat_map(|h| h.files.values()) {
             let seq = match &file.place {
                 Place::Known(seq) => Some(*seq),
                 Place::New { order, .. } => seqs.get(order).copied(),
             };
             if let (Some(seq), Some(columns)) = (seq, file.stats.filter(|s| !s.is_empty())) {
-                rows.push((seq, encode_stats(columns)?));
+                rows.push((seq, encode_stats(columns)?.into()));
             }
         }
         // By key, so that the tree grows at its end.
         rows.sort_unstable_by_key(|(seq, _)| *seq);
         self.insert(&STATS, &rows, |row, (seq, columns)| {
-            row.push_bind(*seq).push_bind(columns.clone());
+            row.push_bind(*seq).push_bind(Arc::clone(columns));
         })
         .await
     }
