@@ -43,7 +43,7 @@ pub use key::{file_id, is_visible, partition_checksum, partition_id};
 pub use rebuild::rebuild;
 pub use schemas::sync_schemas;
 pub use sqlite::SqliteCatalog;
-pub use stats::read_footer_stats;
+pub use stats::{LastSchema, read_footer_stats};
 pub use status::{DatasetStatus, SyncState, is_fresh, status};
 pub use sync::{SyncReport, check_past, sync, sync_all};
 

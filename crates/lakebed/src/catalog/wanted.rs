@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
 use crate::catalog::key::is_visible;
-use crate::catalog::stats::read_footer_stats;
+use crate::catalog::stats::{LastSchema, read_footer_stats};
 use crate::catalog::{Catalog, FileStats, PartitionFilter};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -317,10 +317,12 @@ async fn read_all(
 /// Reads one footer after the other, up to the first that cannot be read.
 async fn read_piece(lake: &Lake, dataset: &DatasetRef, piece: Vec<(usize, Wanted)>) -> Vec<Read> {
     let mut found = Vec::with_capacity(piece.len());
+    let mut last_schema = LastSchema::default();
     for (at, want) in piece {
         let attempt = want.attempt.as_ref();
-        let stats = read_footer_stats(lake, dataset, &want.partition, &want.file, attempt).await;
-        let read = match stats {
+        let (key, file) = (&want.partition, &want.file);
+        let stats = read_footer_stats(lake, dataset, key, file, attempt, &mut last_schema);
+        let read = match stats.await {
             Ok(Some(stats)) => Ok(stats),
             Ok(None) => Err(Stop::Missing(missing(dataset, &want))),
             Err(e) => Err(Stop::Failed(e)),

@@ -5,7 +5,7 @@
 //! guard -> load (what the records name) -> fold (in memory) -> write (each row once) -> commit
 //! ```
 //!
-//! `column_stats` holds the columns of exactly those files that readers see (CAT-5), as far as the
+//! `file_stats` holds the columns of exactly those files that readers see (CAT-5), as far as the
 //! caller handed them in. A partition that leaves their sight loses them, one that comes back gets
 //! them with the record that brings it back; so a rebuild, which finds only what is there now, gives
 //! the same rows as having followed the log all along (CAT-1).

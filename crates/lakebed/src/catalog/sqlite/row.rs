@@ -385,4 +385,55 @@ mod tests {
         assert_eq!(decode_bound("int", "1.5"), None);
         assert_eq!(decode_bound("blob", "1"), None);
     }
+
+    fn column(field_id: u32, name: &str, bounds: [Option<StatValue>; 2]) -> ColumnStats {
+        let [min, max] = bounds;
+        ColumnStats {
+            field_id,
+            name: name.to_owned(),
+            null_count: (field_id != 3).then_some(u64::from(field_id)),
+            min_exact: min.is_some(),
+            max_exact: false,
+            min,
+            max,
+        }
+    }
+
+    #[test]
+    fn statistics_lose_nothing() {
+        let text = |t: &str| Some(StatValue::Text(t.to_owned()));
+        let columns = [
+            column(7, "標\"題,\n]", [text("a\u{0}\n[7,\""), text("微博\r")]),
+            column(3, "x", [Some(StatValue::Float(-0.0)), None]),
+            column(70, "空", [None, None]),
+        ];
+        let stored = encode_stats(&columns).unwrap();
+        let by_id = [columns[1].clone(), columns[0].clone(), columns[2].clone()];
+        assert_eq!(decode_stats(&stored, &[]).unwrap(), by_id);
+        assert_eq!(decode_stats(&stored, &[7, 9]).unwrap(), by_id[1..2]);
+        // For people who ask SQL, it is a JSON list.
+        let json: serde_json::Value = serde_json::from_str(&stored).unwrap();
+        assert_eq!(json[1][1], "標\"題,\n]");
+        assert!(
+            decode_stats(&encode_stats(&[]).unwrap(), &[])
+                .unwrap()
+                .is_empty()
+        );
+        let mixed = column(1, "m", [text("1"), Some(StatValue::Int(1))]);
+        assert!(encode_stats(&[mixed]).is_err());
+    }
+
+    #[test]
+    fn statistics_that_cannot_be_are_named() {
+        for wrong in [
+            "",
+            "[]",
+            "[\n[1,\"a\",0,null,\"1\",null,1,1]\n]",
+            "[\n[1,\"a\",0,\"int\",\"1.5\",null,1,1]\n]",
+            "[\n[1,\"a\",0,\"int\",\"1\"]\n]",
+            "[\n[x,\"a\",0,\"int\",\"1\",null,1,1]\n]",
+        ] {
+            assert!(decode_stats(wrong, &[]).is_err(), "{wrong}");
+        }
+    }
 }
