@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Action>(value).unwrap(), first);
         assert_eq!(serde_json::to_string(&first).unwrap(), FIRST);
         let batch =
-            r#"{"kind":"input_absent","dt":"2024-05-20","content":"CONTENT","batch":"早班"}"#;
+            r#"{"kind":"input_absent","dt":"2024-05-20","content":"CONTENT","batch":"morning"}"#;
         let batch = batch.replace("CONTENT", &"0".repeat(64));
         let required: Requirement = serde_json::from_str(&batch).unwrap();
         assert_eq!(serde_json::to_string(&required).unwrap(), batch);
