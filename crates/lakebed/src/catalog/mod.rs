@@ -43,7 +43,7 @@ pub use key::{file_id, is_visible, partition_checksum, partition_id};
 pub use rebuild::rebuild;
 pub use schemas::sync_schemas;
 pub use sqlite::SqliteCatalog;
-pub use stats::read_footer_stats;
+pub use stats::{LastSchema, read_footer_stats};
 pub use status::{DatasetStatus, SyncState, is_fresh, status};
 pub use sync::{SyncReport, check_past, follow, sync, sync_all};
 
@@ -172,7 +172,7 @@ pub struct PartitionRow {
     pub log_position: u64,
 }
 
-/// A row of `data_file`.
+/// A row of the view `data_file`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileRow {
     /// Stable hash of partition id and name.
@@ -204,7 +204,7 @@ pub struct FileRow {
     pub log_position: u64,
 }
 
-/// A row of `column_stats`.
+/// A row of the view `column_stats`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StatsRow {
     /// `FileRow::id`.
@@ -363,6 +363,10 @@ pub trait Catalog: Send + Sync + fmt::Debug {
 
     /// Partitions by (dataset, dt, schema_version, revision); datasets by their text.
     async fn list_partitions(&self, filter: &PartitionFilter) -> Result<Vec<PartitionRow>>;
+
+    /// Every partition of the dataset, in the order of `list_partitions`, with its files as one text: a
+    /// line `NAME BLAKE3 ROWS` each, in any order. For whoever compares them all.
+    async fn list_contents(&self, dataset: &DatasetRef) -> Result<Vec<(PartitionRow, String)>>;
 
     /// Files by (dataset, dt, schema_version, revision, log position, name).
     async fn list_files(&self, filter: &PartitionFilter) -> Result<Vec<FileRow>>;

@@ -7,6 +7,7 @@
 //! bound is never called exact, since footers do not say whether NaN is among the values.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{ColumnOrder, ConvertedType, LogicalType, TimeUnit, Type};
@@ -16,7 +17,7 @@ use parquet::file::metadata::{
     ParquetStatisticsPolicy,
 };
 use parquet::file::statistics::Statistics;
-use parquet::schema::types::ColumnDescriptor;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 
 use crate::catalog::{ColumnStats, FileStats, StatValue};
 use crate::error::{Error, ErrorKind, Result};
@@ -30,6 +31,36 @@ const TAIL_BYTES: usize = 64 * 1024;
 /// The length of the footer and the magic at the very end.
 const FOOTER_TAIL_BYTES: usize = 8;
 
+/// The schema of the footer that was read last, with the bytes that say it. Files of a dataset share it, and
+/// to decode it is a good part of what a footer costs.
+#[derive(Debug, Default)]
+pub struct LastSchema(Option<(Vec<u8>, SchemaDescPtr)>);
+
+impl LastSchema {
+    /// The schema of this footer; `None` where it has none that can be read.
+    fn of(&mut self, footer: &[u8]) -> Option<SchemaDescPtr> {
+        if let Some((begin, schema)) = &self.0
+            && footer.starts_with(begin)
+        {
+            return Some(Arc::clone(schema));
+        }
+        let schema = ParquetMetaDataReader::decode_schema(footer).ok()?;
+        // A footer is read from its front: the shortest part that gives a schema ends with it.
+        let (mut short, mut long) = (0, footer.len());
+        while short < long {
+            let middle = usize::midpoint(short, long);
+            let part = footer.get(..middle).unwrap_or(footer);
+            match ParquetMetaDataReader::decode_schema(part) {
+                Ok(_) => long = middle,
+                Err(_) => short = middle + 1,
+            }
+        }
+        let begin = footer.get(..long).unwrap_or(footer).to_vec();
+        self.0 = Some((begin, Arc::clone(&schema)));
+        Some(schema)
+    }
+}
+
 /// The statistics of a data file; `None` when it lies nowhere that its log knows of: not at its place,
 /// not in the stage of its attempt, not where an earlier switch had put it. A file that is no Parquet has none, so its columns are empty.
 pub async fn read_footer_stats(
@@ -38,6 +69,7 @@ pub async fn read_footer_stats(
     partition: &PartitionKey,
     file: &DataFileSpec,
     attempt: Option<&AttemptId>,
+    last_schema: &mut LastSchema,
 ) -> Result<Option<FileStats>> {
     let stats = |columns| FileStats {
         partition: *partition,
@@ -57,7 +89,7 @@ pub async fn read_footer_stats(
         .into_iter()
         .flatten()
     {
-        if let Some(metadata) = find_footer(lake, path, file).await? {
+        if let Some(metadata) = find_footer(lake, path, file, last_schema).await? {
             return column_stats(&metadata)
                 .map(|columns| Some(stats(columns)))
                 .map_err(|e| e.with("file", path));
@@ -68,7 +100,7 @@ pub async fn read_footer_stats(
     let Some(path) = find_file(lake, &state, partition, &file.name).await? else {
         return Ok(None);
     };
-    match find_footer(lake, &path, file).await? {
+    match find_footer(lake, &path, file, last_schema).await? {
         Some(metadata) => column_stats(&metadata)
             .map(|columns| Some(stats(columns)))
             .map_err(|e| e.with("file", &path)),
@@ -81,6 +113,7 @@ async fn find_footer(
     lake: &Lake,
     path: &StorePath,
     file: &DataFileSpec,
+    last_schema: &mut LastSchema,
 ) -> Result<Option<ParquetMetaData>> {
     let Some((size, tail)) = lake.store().find_end(path, TAIL_BYTES).await? else {
         return Ok(None);
@@ -104,9 +137,12 @@ async fn find_footer(
         .checked_sub(needed)
         .and_then(|from| tail.get(from..tail.len() - FOOTER_TAIL_BYTES))
         .ok_or_else(|| corrupt(path, "it ends within its footer"))?;
-    let metadata =
-        ParquetMetaDataReader::decode_metadata_with_options(thrift, Some(&wanted_parts()))
-            .map_err(|e| corrupt(path, "its footer cannot be read").caused_by(e))?;
+    let parts = match last_schema.of(thrift) {
+        Some(schema) => wanted_parts().with_schema(schema),
+        None => wanted_parts(),
+    };
+    let metadata = ParquetMetaDataReader::decode_metadata_with_options(thrift, Some(&parts))
+        .map_err(|e| corrupt(path, "its footer cannot be read").caused_by(e))?;
     let rows = metadata.file_metadata().num_rows();
     if u64::try_from(rows) != Ok(file.rows) {
         return Err(corrupt(path, "its row count is not the one in the log")

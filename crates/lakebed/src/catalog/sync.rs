@@ -139,12 +139,15 @@ pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncRepo
     let mut reports = Vec::new();
     while let Some((dataset, _)) = next {
         next = waiting.next();
-        // While a dataset is applied, the records of the next one are read. What is wrong with them is
-        // told in its turn.
+        // While a dataset is applied, the records of the next one are read, and what goes in with the
+        // first of them. What is wrong with them is told in its turn.
         let mut looks = JoinSet::new();
         if let Some((dataset, from)) = next.clone() {
             let lake = lake.clone();
-            looks.spawn(async move { Ahead::look(&lake, &dataset, from).await.ok() });
+            looks.spawn(async move {
+                let ahead = Ahead::look(&lake, &dataset, from).await.ok()?;
+                Some(ahead.prepare(&lake).await)
+            });
         }
         sync_schemas(lake, catalog, &dataset).await?;
         reports.push(sync_seen(lake, catalog, &dataset, std::mem::take(&mut seen)).await?);
@@ -185,6 +188,8 @@ struct Ahead {
     future: Future,
     /// All of them where they are few; a long log is read twice rather than held.
     few: Option<Vec<LoggedRecord>>,
+    /// What goes in with the first of them, where it was read already.
+    first: Option<Prepared>,
 }
 
 impl Ahead {
@@ -193,6 +198,7 @@ impl Ahead {
             last: from.number,
             future: Future::default(),
             few: Some(Vec::new()),
+            first: None,
             from,
         };
         let mut walk = walk_from(lake, dataset, &ahead.from).await?;
@@ -212,6 +218,20 @@ impl Ahead {
     }
 }
 
+impl Ahead {
+    /// Reads what goes in with the first records, before it is their turn.
+    async fn prepare(mut self, lake: &Lake) -> Self {
+        if let Some(records) = &self.few
+            && records.first().is_some_and(|r| !brings_back(&r.record))
+        {
+            let prepared = Prepared::read(lake, None, records, &self.future).await;
+            // A file that is missing now may be where it belongs in its turn.
+            self.first = prepared.ok().filter(|p| p.stop.is_none());
+        }
+        self
+    }
+}
+
 async fn walk_from(lake: &Lake, dataset: &DatasetRef, from: &LogPosition) -> Result<LogWalk> {
     if from.number == 0 {
         LogWalk::whole(lake, dataset, from.clone()).await
@@ -227,7 +247,8 @@ async fn apply_ahead(
     report: &mut SyncReport,
 ) -> Result<Pass> {
     if let Some(records) = &ahead.few {
-        return apply_batches(lake, catalog, (records, &ahead.future), report).await;
+        let known = (&**records, &ahead.future);
+        return apply_batches(lake, catalog, known, ahead.first, report).await;
     }
     let walk = walk_from(lake, &report.dataset, &ahead.from).await?;
     let mut walk = walk.until(ahead.last);
@@ -236,7 +257,7 @@ async fn apply_ahead(
         if batch.is_empty() {
             return Ok(Pass::Done);
         }
-        match apply_batches(lake, catalog, (&batch, &ahead.future), report).await? {
+        match apply_batches(lake, catalog, (&batch, &ahead.future), None, report).await? {
             Pass::Done => {}
             other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
         }
@@ -248,21 +269,26 @@ async fn apply_batches(
     lake: &Lake,
     catalog: &dyn Catalog,
     (records, future): (&[LoggedRecord], &Future),
+    first: Option<Prepared>,
     report: &mut SyncReport,
 ) -> Result<Pass> {
     let mut rest = records;
-    let mut prepared = Prepared::read(lake, catalog, rest, future).await?;
+    let mut prepared = match first {
+        Some(first) => first,
+        None => Prepared::read(lake, Some(catalog), rest, future).await?,
+    };
     loop {
-        (_, rest) = rest.split_at(prepared.records.len());
+        let now;
+        (now, rest) = rest.split_at(prepared.stats.len());
         let is_early = |next: &LoggedRecord| prepared.stop.is_none() && !brings_back(&next.record);
         let early = rest.first().is_some_and(is_early);
         let read = async {
             match early {
-                true => Some(Prepared::read(lake, catalog, rest, future).await),
+                true => Some(Prepared::read(lake, None, rest, future).await),
                 false => None,
             }
         };
-        let (applied, read) = tokio::join!(apply_prepared(catalog, prepared, report), read);
+        let (applied, read) = tokio::join!(apply_prepared(catalog, now, prepared, report), read);
         match applied? {
             Pass::Done if rest.is_empty() => return Ok(Pass::Done),
             Pass::Done => {}
@@ -270,17 +296,18 @@ async fn apply_batches(
         }
         prepared = match read {
             Some(read) => read?,
-            None => Prepared::read(lake, catalog, rest, future).await?,
+            None => Prepared::read(lake, Some(catalog), rest, future).await?,
         };
     }
 }
 
 async fn apply_prepared(
     catalog: &dyn Catalog,
-    prepared: Prepared<'_>,
+    records: &[LoggedRecord],
+    prepared: Prepared,
     report: &mut SyncReport,
 ) -> Result<Pass> {
-    let with_stats = prepared.records.iter().zip(&prepared.stats);
+    let with_stats = records.iter().zip(&prepared.stats);
     let batch: Vec<NextRecord<'_>> = with_stats
         .map(|(logged, stats)| NextRecord {
             record: &logged.record,

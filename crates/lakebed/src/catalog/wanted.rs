@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
 use crate::catalog::key::is_visible;
-use crate::catalog::stats::read_footer_stats;
+use crate::catalog::stats::{LastSchema, read_footer_stats};
 use crate::catalog::{Catalog, FileStats, PartitionFilter};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -93,7 +93,7 @@ struct Wanted {
 /// Files whose statistics go in with a record: those it adds, and those of partitions that it brings
 /// back into sight.
 async fn wanted_files(
-    catalog: &dyn Catalog,
+    catalog: Option<&dyn Catalog>,
     logged: &LoggedRecord,
     future: &Future,
 ) -> Result<Vec<Wanted>> {
@@ -115,6 +115,11 @@ async fn wanted_files(
                 from,
                 to,
             } if is_visible(*to) && !is_visible(*from) => {
+                let Some(catalog) = catalog else {
+                    return Err(Error::internal(
+                        "read ahead of a record that brings files back",
+                    ));
+                };
                 for known in known_files(catalog, &record.dataset, partition).await? {
                     // From the record's first action on: the catalog stands before it.
                     if future.keeps((record.number, 0), partition, &known.file.name) {
@@ -196,22 +201,21 @@ pub(super) enum Stop {
 }
 
 /// Records that are applied in one transaction, and the statistics that go in with each.
-pub(super) struct Prepared<'r> {
-    /// The records, up to the first whose files could not all be read.
-    pub(super) records: &'r [LoggedRecord],
-    /// The statistics of each.
+pub(super) struct Prepared {
+    /// The statistics of each record, up to the first whose files could not all be read.
     pub(super) stats: Vec<Vec<FileStats>>,
     /// Why there are not more of them.
     pub(super) stop: Option<Stop>,
 }
 
-impl<'r> Prepared<'r> {
+impl Prepared {
     /// Takes as many of the records as one transaction may have, and reads what goes in with them. The
-    /// catalog must stand before the first if that one brings partitions back; no other one does.
+    /// catalog must stand before the first if that one brings partitions back; no other one does. Where
+    /// there is no catalog, none does at all.
     pub(super) async fn read(
         lake: &Lake,
-        catalog: &dyn Catalog,
-        records: &'r [LoggedRecord],
+        catalog: Option<&dyn Catalog>,
+        records: &[LoggedRecord],
         future: &Future,
     ) -> Result<Self> {
         let most = fault::sync_batch().unwrap_or(BATCH_RECORDS);
@@ -219,7 +223,8 @@ impl<'r> Prepared<'r> {
         let (mut files, mut columns) = (0, 0);
         while stop.is_none() && files < BATCH_FILES && columns < BATCH_COLUMNS {
             let (_, rest) = records.split_at(stats.len());
-            let round = next_round(rest, most - stats.len(), stats.is_empty());
+            let may_bring_back = stats.is_empty() && catalog.is_some();
+            let round = next_round(rest, most - stats.len(), may_bring_back);
             if round.is_empty() {
                 break;
             }
@@ -230,22 +235,17 @@ impl<'r> Prepared<'r> {
             columns += of_files.map(|file| file.columns.len()).sum::<usize>();
             stats.extend(found);
         }
-        let (records, _) = records.split_at(stats.len());
-        Ok(Self {
-            records,
-            stats,
-            stop,
-        })
+        Ok(Self { stats, stop })
     }
 }
 
 /// The next records whose footers are read together: `most` at most, and few files.
-fn next_round(rest: &[LoggedRecord], most: usize, is_first: bool) -> &[LoggedRecord] {
+fn next_round(rest: &[LoggedRecord], most: usize, may_bring_back: bool) -> &[LoggedRecord] {
     let (mut count, mut files) = (0, 0);
     for logged in rest.iter().take(most) {
         files += count_files(&logged.record);
         let is_full = count > 0 && files > ROUND_FILES;
-        if is_full || (brings_back(&logged.record) && !(is_first && count == 0)) {
+        if is_full || (brings_back(&logged.record) && !(may_bring_back && count == 0)) {
             break;
         }
         count += 1;
@@ -256,7 +256,7 @@ fn next_round(rest: &[LoggedRecord], most: usize, is_first: bool) -> &[LoggedRec
 /// The statistics of each record up to the first that lacks some, and why it does.
 async fn read_round(
     lake: &Lake,
-    catalog: &dyn Catalog,
+    catalog: Option<&dyn Catalog>,
     records: &[LoggedRecord],
     future: &Future,
 ) -> Result<(Vec<Vec<FileStats>>, Option<Stop>)> {
@@ -317,10 +317,12 @@ async fn read_all(
 /// Reads one footer after the other, up to the first that cannot be read.
 async fn read_piece(lake: &Lake, dataset: &DatasetRef, piece: Vec<(usize, Wanted)>) -> Vec<Read> {
     let mut found = Vec::with_capacity(piece.len());
+    let mut last_schema = LastSchema::default();
     for (at, want) in piece {
         let attempt = want.attempt.as_ref();
-        let stats = read_footer_stats(lake, dataset, &want.partition, &want.file, attempt).await;
-        let read = match stats {
+        let (key, file) = (&want.partition, &want.file);
+        let stats = read_footer_stats(lake, dataset, key, file, attempt, &mut last_schema);
+        let read = match stats.await {
             Ok(Some(stats)) => Ok(stats),
             Ok(None) => Err(Stop::Missing(missing(dataset, &want))),
             Err(e) => Err(Stop::Failed(e)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::read_footer_stats;
+use crate::catalog::{LastSchema, read_footer_stats};
 use crate::error::{Error, Result};
 use crate::ingest::bounds::{Bounds, bounds_of};
 use crate::ingest::call::{Attempt, Call, Planned};
@@ -148,9 +148,11 @@ impl Call<'_> {
             return Ok(Bounds::new());
         }
         let dataset = &self.request.dataset;
-        let stats =
-            read_footer_stats(self.lake, dataset, &attempt.key, file, Some(&attempt.id)).await?;
-        Ok(stats.map_or_else(Bounds::new, |s| bounds_of(&self.fields, names, &s)))
+        let (id, mut schema) = (Some(&attempt.id), LastSchema::default());
+        let read = read_footer_stats(self.lake, dataset, &attempt.key, file, id, &mut schema);
+        Ok(read
+            .await?
+            .map_or_else(Bounds::new, |s| bounds_of(&self.fields, names, &s)))
     }
 
     async fn rename(&self, attempt: &Attempt, path: &StorePath, last: &StorePath) -> Result<()> {

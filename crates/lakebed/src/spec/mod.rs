@@ -31,6 +31,7 @@ mod robots;
 mod schema;
 mod schemaless;
 mod surt;
+mod tagged;
 mod terminal;
 
 pub use canonical_url::{CanonicalUrl, MAX_URL_BYTES, QueryOrder};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::name::{AttemptId, BatchLabel, CommitId, ContentHash, DatasetRef, LakeId, RunName};
+use crate::spec::tagged::tagged_enum;
 use crate::spec::{PartitionKey, PartitionState};
 use crate::time::{BusinessDate, Instant};
 
@@ -198,10 +199,9 @@ impl By {
     }
 }
 
+tagged_enum! {
 /// A condition that must hold at the moment of the commit, over the fold of all earlier records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Requirement {
+pub enum Requirement, "Requirement" by "kind" {
     /// The attempt was not abandoned.
     AttemptOpen {
         /// The attempt.
@@ -262,11 +262,11 @@ pub enum Requirement {
         hash: ContentHash,
     },
 }
+}
 
+tagged_enum! {
 /// A change of the fold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Action {
+pub enum Action, "Action" by "action" {
     /// A data file joins a partition; the partition begins with its first file.
     AddFile {
         /// The partition.
@@ -339,6 +339,7 @@ pub enum Action {
         /// BLAKE3 of the unpacked input.
         content: ContentHash,
     },
+}
 }
 
 impl Action {

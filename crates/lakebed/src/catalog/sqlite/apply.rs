@@ -5,10 +5,12 @@
 //! guard -> load (what the records name) -> fold (in memory) -> write (each row once) -> commit
 //! ```
 //!
-//! `column_stats` holds the columns of exactly those files that readers see (CAT-5), as far as the
+//! `file_stats` holds the columns of exactly those files that readers see (CAT-5), as far as the
 //! caller handed them in. A partition that leaves their sight loses them, one that comes back gets
 //! them with the record that brings it back; so a rebuild, which finds only what is there now, gives
 //! the same rows as having followed the log all along (CAT-1).
+
+use std::sync::atomic::Ordering;
 
 use sqlx::SqliteConnection;
 
@@ -23,9 +25,10 @@ use crate::name::DatasetRef;
 use crate::spec::{LogPosition, Record};
 
 pub(super) const APPLY: &str = "apply log records to the catalog";
-/// Memory for the pages of a connection that applies many records, 32 MiB: with less, the indexes of a
-/// large catalog are read anew for each row.
-const CACHE: &str = "PRAGMA cache_size = -32768";
+/// What a connection that applies many records has. Memory for its pages, 32 MiB: with less, the indexes of
+/// a large catalog are read anew for each row. And it carries nothing of the write-ahead log into the file
+/// before that has 65,536 pages: until then another connection does, and the disk is not waited for.
+const MANY: &str = "PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 65536";
 
 impl SqliteCatalog {
     pub(super) async fn apply_records(&self, records: &[NextRecord<'_>]) -> Result<ApplyOutcome> {
@@ -44,7 +47,7 @@ impl SqliteCatalog {
         }
         check_follow(records)?;
         if records.len() > 1 {
-            let done = sqlx::query(CACHE).execute(&mut *tx).await;
+            let done = sqlx::raw_sql(MANY).execute(&mut *tx).await;
             done.map_err(|e| self.database.error(APPLY, e))?;
         }
         let mut loader = Loader {
@@ -72,7 +75,24 @@ impl SqliteCatalog {
             .await
             .map_err(|e| self.database.error(APPLY, e))?;
         kill_point("sync.applied");
+        if records.len() > 1 {
+            self.carry();
+        }
         Ok(ApplyOutcome::Applied)
+    }
+
+    /// Carries what is in the write-ahead log into the file while others write on. One call at a time does,
+    /// and nobody waits for it: what it leaves, the next one finds.
+    fn carry(&self) {
+        if self.carrying.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let catalog = self.clone();
+        tokio::spawn(async move {
+            let carry = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)");
+            drop(carry.execute(&catalog.pool).await);
+            catalog.carrying.store(false, Ordering::Release);
+        });
     }
 
     fn foreign_record(&self, record: &Record, bound: Option<&str>) -> Error {

@@ -65,6 +65,8 @@ impl HeldFile<'_> {
 /// A partition of a date that the batch names.
 pub(super) struct Held<'a> {
     pub(super) row: PartitionRow,
+    /// Its number in the database; `None` = it has no row yet.
+    pub(super) seq: Option<i64>,
     /// All its files by name, where the batch touches it.
     pub(super) files: BTreeMap<Cow<'a, str>, HeldFile<'a>>,
     /// Files of each provenance.
@@ -74,22 +76,20 @@ pub(super) struct Held<'a> {
     pub(super) is_touched: bool,
     /// Rows in the database whose files left, by `seq`.
     pub(super) removed: Vec<i64>,
-    /// Whether the paths of rows in the database are out of date.
-    pub(super) is_moved: bool,
     /// Whether it was out of sight after one of the records: its old statistics go.
     pub(super) was_hidden: bool,
 }
 
 impl<'a> Held<'a> {
-    pub(super) fn new(row: PartitionRow) -> Self {
+    pub(super) fn new(row: PartitionRow, seq: Option<i64>) -> Self {
         Self {
             row,
+            seq,
             files: BTreeMap::new(),
             provenances: BTreeMap::new(),
             is_changed: false,
             is_touched: false,
             removed: Vec::new(),
-            is_moved: false,
             was_hidden: false,
         }
     }
@@ -343,7 +343,7 @@ impl<'a> Step<'_, 'a> {
             log_position: record.number,
         };
         self.touched.insert(*key);
-        self.batch.partitions.insert(*key, Held::new(row));
+        self.batch.partitions.insert(*key, Held::new(row, None));
     }
 
     fn add_file(&mut self, index: usize, key: &PartitionKey, file: &'a DataFileSpec) -> Result<()> {
@@ -431,7 +431,6 @@ impl<'a> Step<'_, 'a> {
         held.row.state = to;
         held.row.is_active = is_visible(to);
         held.row.base_path = folder;
-        held.is_moved = true;
         if !is_visible(to) {
             held.was_hidden = true;
             held.files.values_mut().for_each(|file| file.stats = None);

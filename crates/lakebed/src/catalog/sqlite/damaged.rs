@@ -117,7 +117,7 @@ mod tests {
             ("zeros", vec![0; 8192]),
             ("short", whole[..50].to_vec()),
             ("half", whole[..whole.len() / 2].to_vec()),
-            ("cut", whole[..whole.len() - 5000].to_vec()),
+            ("cut", whole[..whole.len() - 10_000].to_vec()),
             ("torn", torn),
             ("no header", no_header),
         ];

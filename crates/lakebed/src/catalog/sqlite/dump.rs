@@ -20,18 +20,12 @@ pub(super) const TABLES: [(&str, &str); 11] = [
     ("date_completeness", "SELECT * FROM date_completeness"),
     (
         "dataset_partition_info",
-        "SELECT * FROM dataset_partition_info",
+        "SELECT id, layer, source, dataset, dt, schema_version, revision, base_path, file_count, \
+         row_count, byte_size, file_format, created_at, updated_at, is_active, state, is_complete, \
+         checksum, provenance, parent_partition_id, log_position FROM dataset_partition_info",
     ),
-    (
-        "data_file",
-        "SELECT id, partition_id, name, path, format, row_count, byte_size, blake3, provenance, \
-         bounds, attempt, \"commit\", log_position FROM data_file",
-    ),
-    (
-        "column_stats",
-        "SELECT f.id AS file_id, s.field_id, s.name, s.null_count, s.value_kind, s.min_value, \
-         s.max_value, s.min_exact, s.max_exact FROM column_stats s JOIN data_file f ON f.seq = s.file_seq",
-    ),
+    ("data_file", "SELECT * FROM data_file"),
+    ("column_stats", "SELECT * FROM column_stats"),
     ("partition_parent", "SELECT * FROM partition_parent"),
     ("schema_version_info", "SELECT * FROM schema_version_info"),
     ("commit_info", "SELECT * FROM commit_info"),

@@ -80,8 +80,10 @@ impl Loader<'_> {
             .bind(batch.dataset.dataset.as_str())
             .bind(dates);
         for row in self.rows(query).await? {
-            let row = partition_row(&mut Columns::new(&row, self.database))?;
-            batch.partitions.insert(row.key, Held::new(row));
+            let mut columns = Columns::new(&row, self.database);
+            let row = partition_row(&mut columns)?;
+            let seq = Some(columns.int()?);
+            batch.partitions.insert(row.key, Held::new(row, seq));
         }
         Ok(())
     }
@@ -92,21 +94,21 @@ impl Loader<'_> {
         partitions: &BTreeSet<PartitionKey>,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
-        let keys: BTreeMap<String, PartitionKey> = partitions
+        let keys: BTreeMap<i64, PartitionKey> = partitions
             .iter()
-            .filter_map(|key| Some((batch.partitions.get(key)?.row.id.clone(), *key)))
+            .filter_map(|key| Some((batch.partitions.get(key)?.seq?, *key)))
             .collect();
         if keys.is_empty() {
             return Ok(());
         }
         let query = sqlx::query(
-            "SELECT partition_id, seq, name, row_count, byte_size, blake3, provenance, format \
-             FROM data_file WHERE partition_id IN (SELECT value FROM json_each(?))",
+            "SELECT partition_seq, seq, name, row_count, byte_size, blake3, provenance, format \
+             FROM partition_file WHERE partition_seq IN (SELECT value FROM json_each(?))",
         )
         .bind(list(keys.keys())?);
         for row in self.rows(query).await? {
             let mut columns = Columns::new(&row, self.database);
-            let key = keys.get(columns.str()?);
+            let key = keys.get(&columns.int()?);
             let place = Place::Known(columns.int()?);
             let name = Cow::Owned(columns.text()?);
             let file = HeldFile {

@@ -18,8 +18,8 @@ use crate::time::BusinessDate;
 
 /// Every table that `clear` empties, children before parents.
 const CLEARED: [&str; 9] = [
-    "DELETE FROM column_stats",
-    "DELETE FROM data_file",
+    "DELETE FROM file_stats",
+    "DELETE FROM partition_file",
     "DELETE FROM partition_parent",
     "DELETE FROM partition_mark",
     "DELETE FROM dataset_partition_info",
@@ -208,6 +208,10 @@ impl Catalog for SqliteCatalog {
 
     async fn list_partitions(&self, filter: &PartitionFilter) -> Result<Vec<PartitionRow>> {
         self.partitions(filter).await
+    }
+
+    async fn list_contents(&self, dataset: &DatasetRef) -> Result<Vec<(PartitionRow, String)>> {
+        self.contents(dataset).await
     }
 
     async fn list_files(&self, filter: &PartitionFilter) -> Result<Vec<FileRow>> {

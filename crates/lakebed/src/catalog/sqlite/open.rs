@@ -1,9 +1,11 @@
 //! Opening the file: foreign files are refused before anything is changed, then the migrations run.
 //!
 //! Migrations are numbered, append-only and additive within a line (CAT-4); a file of a newer line is
-//! refused, a newer number of the same line is worked with.
+//! refused, a newer number of the same line is worked with, an older line is brought up with all it holds.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sqlx::sqlite::{
@@ -17,10 +19,12 @@ use crate::error::{Error, Result};
 /// `LKBC` in the file's header: this is a catalog of Lakebed.
 const APPLICATION_ID: i64 = 0x4C4B_4243;
 /// The line of migrations this program knows; it grows when an old program could no longer work.
-const LINE: i64 = 1;
+const LINE: i64 = 2;
+/// Bytes of a page of a new file: rows of statistics are some hundred bytes, and each page is a call.
+const PAGE_SIZE: u32 = 8192;
 /// Pages in the write-ahead log before they are carried into the file: a page that many transactions
 /// change is carried once.
-const CHECKPOINT_PAGES: &str = "8192";
+const CHECKPOINT_PAGES: &str = "4096";
 /// How long a writer waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Tries of a step that SQLite answers with "busy" at once, and the pause between them.
@@ -33,17 +37,26 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] = [Migration {
-    number: 1,
-    name: "init",
-    sql: include_str!("migrations/0001_init.sql"),
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        number: 1,
+        name: "init",
+        sql: include_str!("migrations/0001_init.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "rows of files",
+        sql: include_str!("migrations/0002_rows_of_files.sql"),
+    },
+];
 
 /// A catalog in a SQLite file. Cheap to clone; all clones share one pool.
 #[derive(Debug, Clone)]
 pub struct SqliteCatalog {
     pub(super) pool: SqlitePool,
     pub(super) database: Database,
+    /// Whether the write-ahead log is being carried into the file beside the writers.
+    pub(super) carrying: Arc<AtomicBool>,
 }
 
 impl SqliteCatalog {
@@ -82,6 +95,7 @@ impl SqliteCatalog {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
+            .page_size(PAGE_SIZE)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT)
@@ -102,6 +116,7 @@ impl SqliteCatalog {
         let catalog = Self {
             pool,
             database: database.clone(),
+            carrying: Arc::default(),
         };
         catalog.migrate().await?;
         Ok(catalog)

@@ -18,18 +18,24 @@ use crate::spec::{LogPosition, PartitionKey};
 pub(super) const PARTITIONS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, p.id, \
     p.source, p.base_path, p.file_count, p.row_count, p.byte_size, p.file_format, p.created_at, \
     p.updated_at, p.is_active, p.state, p.is_complete, p.checksum, p.provenance, \
-    p.parent_partition_id, p.log_position FROM dataset_partition_info p WHERE 1";
+    p.parent_partition_id, p.log_position, p.seq FROM dataset_partition_info p WHERE 1";
+
+const CONTENTS: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, p.id, \
+    p.source, p.base_path, p.file_count, p.row_count, p.byte_size, p.file_format, p.created_at, \
+    p.updated_at, p.is_active, p.state, p.is_complete, p.checksum, p.provenance, \
+    p.parent_partition_id, p.log_position, \
+    (SELECT group_concat(f.name || ' ' || f.blake3 || ' ' || f.row_count, char(10)) \
+     FROM partition_file f WHERE f.partition_seq = p.seq) FROM dataset_partition_info p WHERE 1";
 
 // CROSS JOIN keeps the order of the loops: partitions outside, files inside.
-const FILES: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, f.id, f.path, \
-    f.name, f.format, f.row_count, f.byte_size, f.blake3, f.provenance, f.attempt, f.\"commit\", \
-    f.log_position FROM dataset_partition_info p \
-    CROSS JOIN data_file f ON f.partition_id = p.id WHERE 1";
+const FILES: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revision, f.id, \
+    p.base_path || '/' || f.name, f.name, f.format, f.row_count, f.byte_size, f.blake3, \
+    f.provenance, f.attempt, f.\"commit\", f.log_position FROM dataset_partition_info p \
+    CROSS JOIN partition_file f ON f.partition_seq = p.seq WHERE 1";
 
-const STATS: &str = "SELECT f.id, s.field_id, s.name, s.null_count, s.value_kind, s.min_value, \
-    s.max_value, s.min_exact, s.max_exact FROM dataset_partition_info p \
-    CROSS JOIN data_file f ON f.partition_id = p.id \
-    CROSS JOIN column_stats s ON s.file_seq = f.seq WHERE 1";
+const STATS: &str = "SELECT f.id, s.columns FROM dataset_partition_info p \
+    CROSS JOIN partition_file f ON f.partition_seq = p.seq \
+    CROSS JOIN file_stats s ON s.file_seq = f.seq WHERE 1";
 
 const BY_PARTITION: &str = " ORDER BY p.layer, p.dataset, p.dt, p.schema_version, p.revision";
 const BY_FILE: &str = ", f.log_position, f.name";
@@ -93,11 +99,8 @@ fn filtered(select: &str, filter: &PartitionFilter) -> Builder {
     query
 }
 
-fn stats_query(filter: &PartitionFilter, field_ids: &[u32]) -> Builder {
+fn stats_query(filter: &PartitionFilter) -> Builder {
     let mut query = filtered(STATS, filter);
-    if !field_ids.is_empty() {
-        push_in(&mut query, "s.field_id", field_ids);
-    }
     query.push(BY_PARTITION).push(BY_FILE);
     query
 }
@@ -223,6 +226,19 @@ impl SqliteCatalog {
         self.rows("list the partitions", query, partition_row).await
     }
 
+    pub(super) async fn contents(
+        &self,
+        dataset: &DatasetRef,
+    ) -> Result<Vec<(PartitionRow, String)>> {
+        let mut query = Builder::new(CONTENTS);
+        push_dataset(&mut query, dataset, "p");
+        query.push(BY_PARTITION);
+        self.rows("list the files of the partitions", query, |c| {
+            Ok((partition_row(c)?, c.text_opt()?.unwrap_or_default()))
+        })
+        .await
+    }
+
     pub(super) async fn files(&self, filter: &PartitionFilter) -> Result<Vec<FileRow>> {
         let mut query = filtered(FILES, filter);
         query.push(BY_PARTITION).push(BY_FILE);
@@ -234,14 +250,17 @@ impl SqliteCatalog {
         filter: &PartitionFilter,
         field_ids: &[u32],
     ) -> Result<Vec<StatsRow>> {
-        let query = stats_query(filter, field_ids);
-        self.rows("list the column statistics", query, |c| {
-            Ok(StatsRow {
-                file_id: c.text()?,
-                stats: c.stats()?,
-            })
-        })
-        .await
+        let query = stats_query(filter);
+        let files = self.rows("list the column statistics", query, |c| {
+            let file_id = c.str()?;
+            let columns = c.stats(field_ids)?.into_iter();
+            let row = |stats| StatsRow {
+                file_id: file_id.to_owned(),
+                stats,
+            };
+            Ok(columns.map(row).collect::<Vec<_>>())
+        });
+        Ok(files.await?.into_iter().flatten().collect())
     }
 
     pub(super) async fn commits(&self, dataset: Option<&DatasetRef>) -> Result<Vec<CommitRow>> {
@@ -367,12 +386,7 @@ mod tests {
         files.push(BY_PARTITION).push(BY_FILE);
         let mut partitions = filtered(PARTITIONS, &filter);
         partitions.push(BY_PARTITION);
-        for query in [
-            partitions,
-            files,
-            stats_query(&filter, &[]),
-            stats_query(&filter, &[1, 2]),
-        ] {
+        for query in [partitions, files, stats_query(&filter)] {
             let plan = plan(&catalog, &query).await;
             assert!(!plan.contains("TEMP B-TREE"), "{plan}");
             assert!(

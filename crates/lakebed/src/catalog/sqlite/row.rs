@@ -220,39 +220,107 @@ impl<'r> Columns<'r> {
         )
     }
 
-    /// Columns `field_id`, `name`, `null_count`, `value_kind`, `min_value`, `max_value`,
-    /// `min_exact`, `max_exact`.
-    pub(super) fn stats(&mut self) -> Result<ColumnStats> {
-        let field_id = self.number()?;
-        let name = self.text()?;
-        let null_count = self.number_opt()?;
-        let kind: Option<&str> = self.take()?;
-        let (min, max): (Option<&str>, Option<&str>) = (self.take()?, self.take()?);
-        let value = |text: Option<&str>| match (kind, text) {
-            (_, None) => Ok(None),
-            (Some(kind), Some(text)) => decode_bound(kind, text).map(Some).ok_or_else(|| {
-                self.database.corrupt(format!(
-                    "the catalog holds the bound `{text}` of kind `{kind}`"
-                ))
-            }),
-            (None, Some(text)) => Err(self.database.corrupt(format!(
-                "the catalog holds the bound `{text}` without its kind"
-            ))),
-        };
-        Ok(ColumnStats {
-            field_id,
-            name,
-            null_count,
-            min: value(min)?,
-            max: value(max)?,
-            min_exact: self.bool()?,
-            max_exact: self.bool()?,
+    /// Column `columns` of `file_stats`; of these fields alone, where any are named.
+    pub(super) fn stats(&mut self, field_ids: &[u32]) -> Result<Vec<ColumnStats>> {
+        let text = self.str()?;
+        decode_stats(text, field_ids).map_err(|line| {
+            self.database.corrupt(format!(
+                "the catalog holds the column statistics `{line}`, which cannot be"
+            ))
         })
     }
 }
 
+/// A column in `file_stats`: field id, name, null count, kind of its bounds, both, whether each is exact.
+type StatsLine<'a> = (
+    u32,
+    Cow<'a, str>,
+    Option<u64>,
+    Option<&'a str>,
+    Option<Cow<'a, str>>,
+    Option<Cow<'a, str>>,
+    u8,
+    u8,
+);
+
+/// The statistics of a file as the catalog holds them: a JSON list, a column a line, so that whoever wants
+/// few of many columns reads few.
+pub(super) fn encode_stats(columns: &[ColumnStats]) -> Result<String> {
+    let mut columns: Vec<&ColumnStats> = columns.iter().collect();
+    columns.sort_by_key(|column| column.field_id);
+    let mut text = Vec::with_capacity(128 * columns.len());
+    text.push(b'[');
+    for (at, column) in columns.into_iter().enumerate() {
+        let kind_of = |bound: &Option<StatValue>| bound.as_ref().map(bound_kind);
+        let kind = kind_of(&column.min).or(kind_of(&column.max));
+        if column.max.is_some() && kind_of(&column.max) != kind {
+            return Err(Error::internal(format!(
+                "store the bounds of `{}`: they are of two kinds",
+                column.name
+            )));
+        }
+        let line: StatsLine<'_> = (
+            column.field_id,
+            Cow::Borrowed(&column.name),
+            column.null_count,
+            kind,
+            column.min.as_ref().map(encode_bound),
+            column.max.as_ref().map(encode_bound),
+            u8::from(column.min_exact),
+            u8::from(column.max_exact),
+        );
+        text.extend_from_slice(if at == 0 { b"\n" } else { b",\n" });
+        serde_json::to_writer(&mut text, &line)
+            .map_err(|e| Error::internal("write column statistics as JSON").caused_by(e))?;
+    }
+    text.extend_from_slice(b"\n]");
+    String::from_utf8(text)
+        .map_err(|e| Error::internal("write column statistics as JSON").caused_by(e))
+}
+
+/// What [`encode_stats`] wrote, or the line that cannot be read.
+fn decode_stats<'t>(
+    text: &'t str,
+    field_ids: &[u32],
+) -> std::result::Result<Vec<ColumnStats>, &'t str> {
+    let lines = text.strip_prefix("[\n").and_then(|t| t.strip_suffix("\n]"));
+    let lines = lines
+        .ok_or(text)?
+        .split('\n')
+        .filter(|line| !line.is_empty());
+    let mut columns = Vec::new();
+    for line in lines {
+        let id = line.strip_prefix('[').and_then(|rest| rest.split_once(','));
+        let id: u32 = id.and_then(|(id, _)| id.parse().ok()).ok_or(line)?;
+        if field_ids.is_empty() || field_ids.contains(&id) {
+            let column = line.strip_suffix(',').unwrap_or(line);
+            columns.push(decode_column(column).ok_or(line)?);
+        }
+    }
+    Ok(columns)
+}
+
+fn decode_column(line: &str) -> Option<ColumnStats> {
+    let (field_id, name, null_count, kind, min, max, min_exact, max_exact): StatsLine<'_> =
+        serde_json::from_str(line).ok()?;
+    // The outer option is whether it can be read, the inner one whether there is one.
+    let value = |text: Option<Cow<'_, str>>| match text {
+        None => Some(None),
+        Some(text) => decode_bound(kind?, &text).map(Some),
+    };
+    Some(ColumnStats {
+        field_id,
+        name: name.into_owned(),
+        null_count,
+        min: value(min)?,
+        max: value(max)?,
+        min_exact: min_exact != 0,
+        max_exact: max_exact != 0,
+    })
+}
+
 /// The kind of a bound: how its text is read.
-pub(super) fn bound_kind(value: &StatValue) -> &'static str {
+fn bound_kind(value: &StatValue) -> &'static str {
     match value {
         StatValue::Int(_) => "int",
         StatValue::Float(_) => "float",
@@ -262,7 +330,7 @@ pub(super) fn bound_kind(value: &StatValue) -> &'static str {
 }
 
 /// A bound as text: with its kind nothing is lost.
-pub(super) fn encode_bound(value: &StatValue) -> Cow<'_, str> {
+fn encode_bound(value: &StatValue) -> Cow<'_, str> {
     match value {
         StatValue::Int(n) => n.to_string().into(),
         StatValue::Float(x) => format!("{x:?}").into(),
@@ -316,5 +384,51 @@ mod tests {
         }
         assert_eq!(decode_bound("int", "1.5"), None);
         assert_eq!(decode_bound("blob", "1"), None);
+    }
+
+    fn column(field_id: u32, name: &str, bounds: [Option<StatValue>; 2]) -> ColumnStats {
+        let [min, max] = bounds;
+        ColumnStats {
+            field_id,
+            name: name.to_owned(),
+            null_count: (field_id != 3).then_some(u64::from(field_id)),
+            min_exact: min.is_some(),
+            max_exact: false,
+            min,
+            max,
+        }
+    }
+
+    #[test]
+    fn statistics_lose_nothing() {
+        let text = |t: &str| Some(StatValue::Text(t.to_owned()));
+        let columns = [
+            column(7, "標\"題,\n]", [text("a\u{0}\n[7,\""), text("微博\r")]),
+            column(3, "x", [Some(StatValue::Float(-0.0)), None]),
+            column(70, "空", [None, None]),
+        ];
+        let stored = encode_stats(&columns).unwrap();
+        let by_id = [columns[1].clone(), columns[0].clone(), columns[2].clone()];
+        assert_eq!(decode_stats(&stored, &[]).unwrap(), by_id);
+        assert_eq!(decode_stats(&stored, &[7, 9]).unwrap(), by_id[1..2]);
+        // For people who ask SQL, it is a JSON list.
+        let json: serde_json::Value = serde_json::from_str(&stored).unwrap();
+        assert_eq!(json[1][1], "標\"題,\n]");
+        let mixed = column(1, "m", [text("1"), Some(StatValue::Int(1))]);
+        assert!(encode_stats(&[mixed]).is_err());
+    }
+
+    #[test]
+    fn statistics_that_cannot_be_are_named() {
+        for wrong in [
+            "",
+            "[]",
+            "[\n[1,\"a\",0,null,\"1\",null,1,1]\n]",
+            "[\n[1,\"a\",0,\"int\",\"1.5\",null,1,1]\n]",
+            "[\n[1,\"a\",0,\"int\",\"1\"]\n]",
+            "[\n[x,\"a\",0,\"int\",\"1\",null,1,1]\n]",
+        ] {
+            assert!(decode_stats(wrong, &[]).is_err(), "{wrong}");
+        }
     }
 }

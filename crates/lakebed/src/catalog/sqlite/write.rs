@@ -12,9 +12,10 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use crate::catalog::key::{file_id, partition_checksum};
 use crate::catalog::sqlite::apply::APPLY;
 use crate::catalog::sqlite::batch::{Batch, Held, HeldFile, Place};
-use crate::catalog::sqlite::row::{Database, bound_kind, encode_bound, sql_int};
-use crate::catalog::{ColumnStats, CommitRow, PartitionRow, StatValue};
+use crate::catalog::sqlite::row::{Database, encode_stats, sql_int};
+use crate::catalog::{CommitRow, PartitionRow};
 use crate::error::{Error, Result};
+use crate::spec::PartitionKey;
 
 type Row<'q> = Separated<'q, Sqlite, &'static str>;
 
@@ -22,9 +23,6 @@ type Row<'q> = Separated<'q, Sqlite, &'static str>;
 const MAX_VARIABLES: usize = 32_766;
 /// Rows of one insert.
 const SIZES: [usize; 5] = [2048, 512, 64, 8, 1];
-
-/// Statistics that are made ready to be inserted at once: whole inserts.
-const STATS_AT_ONCE: usize = 4 * 2048;
 
 /// An insert of many rows: the columns, how many they are, and what follows the values.
 struct Insert {
@@ -40,11 +38,11 @@ const DATES: Insert = Insert {
            log_position = excluded.log_position",
 };
 const PARTITIONS: Insert = Insert {
-    head: "INSERT INTO dataset_partition_info (id, layer, source, dataset, dt, schema_version, \
+    head: "INSERT INTO dataset_partition_info (seq, id, layer, source, dataset, dt, schema_version, \
            revision, base_path, file_count, row_count, byte_size, file_format, created_at, \
            updated_at, is_active, state, is_complete, checksum, provenance, \
            parent_partition_id, log_position) ",
-    width: 21,
+    width: 22,
     tail: " ON CONFLICT (id) DO UPDATE SET base_path = excluded.base_path, \
            file_count = excluded.file_count, row_count = excluded.row_count, \
            byte_size = excluded.byte_size, file_format = excluded.file_format, \
@@ -55,15 +53,14 @@ const PARTITIONS: Insert = Insert {
            log_position = excluded.log_position",
 };
 const FILES: Insert = Insert {
-    head: "INSERT INTO data_file (seq, id, partition_id, name, path, format, row_count, \
+    head: "INSERT INTO partition_file (seq, id, partition_seq, name, format, row_count, \
            byte_size, blake3, provenance, bounds, attempt, \"commit\", log_position) ",
-    width: 14,
+    width: 13,
     tail: "",
 };
 const STATS: Insert = Insert {
-    head: "INSERT OR REPLACE INTO column_stats (file_seq, field_id, name, null_count, \
-           value_kind, min_value, max_value, min_exact, max_exact) ",
-    width: 9,
+    head: "INSERT OR REPLACE INTO file_stats (file_seq, columns) ",
+    width: 2,
     tail: "",
 };
 const PARENTS: Insert = Insert {
@@ -88,12 +85,11 @@ impl Writer<'_> {
     /// Writes what the batch changed. The position moves with its last commit.
     pub(super) async fn write(&mut self, batch: &Batch<'_>) -> Result<()> {
         self.put_dates(batch).await?;
-        self.put_partitions(batch).await?;
-        let last_seq = self.last_seq().await?;
+        let partitions = self.put_partitions(batch).await?;
         for held in batch.partitions.values() {
             self.change_files(held).await?;
         }
-        let seqs = self.put_files(batch, last_seq).await?;
+        let seqs = self.put_files(batch, &partitions).await?;
         self.put_stats(batch, &seqs).await?;
         self.put_parents(batch).await?;
         self.put_commits(batch).await
@@ -144,16 +140,24 @@ impl Writer<'_> {
         .await
     }
 
-    async fn put_partitions(&mut self, batch: &Batch<'_>) -> Result<()> {
-        let changed = || batch.partitions.values().filter(|h| h.is_changed);
-        let mut rows: Vec<(&PartitionRow, Counts)> = Vec::new();
-        for held in changed() {
-            rows.push((&held.row, Counts::of(held)?));
+    /// Puts the partitions that changed; answers the `seq` of each.
+    async fn put_partitions(&mut self, batch: &Batch<'_>) -> Result<BTreeMap<PartitionKey, i64>> {
+        let last = "SELECT COALESCE(max(seq), 0) FROM dataset_partition_info";
+        let mut last_seq = self.number(last).await?;
+        let mut seqs = BTreeMap::new();
+        let mut rows: Vec<(i64, &PartitionRow, Counts)> = Vec::new();
+        for (key, held) in batch.partitions.iter().filter(|(_, h)| h.is_changed) {
+            let seq = held.seq.unwrap_or_else(|| {
+                last_seq += 1;
+                last_seq
+            });
+            seqs.insert(*key, seq);
+            rows.push((seq, &held.row, Counts::of(held)?));
         }
         let place = Texts::of(batch);
-        self.insert(&PARTITIONS, &rows, |row, (partition, counts)| {
-            let p = *partition;
-            row.push_bind(p.id.clone())
+        let put = self.insert(&PARTITIONS, &rows, |row, (seq, p, counts)| {
+            row.push_bind(*seq)
+                .push_bind(p.id.clone())
                 .push_bind(Arc::clone(&place.layer))
                 .push_bind(Arc::clone(&place.source))
                 .push_bind(Arc::clone(&place.dataset))
@@ -174,46 +178,35 @@ impl Writer<'_> {
                 .push_bind(p.provenance.clone())
                 .push_bind(p.parent_partition_id.clone())
                 .push_bind(counts.number);
-        })
-        .await
+        });
+        put.await.map(|()| seqs)
     }
 
-    /// The last `seq` that is taken.
-    async fn last_seq(&mut self) -> Result<i64> {
-        sqlx::query_scalar("SELECT COALESCE(max(seq), 0) FROM data_file")
+    async fn number(&mut self, query: &'static str) -> Result<i64> {
+        sqlx::query_scalar(query)
             .fetch_one(&mut *self.connection)
             .await
             .map_err(|e| self.database.error(APPLY, e))
     }
 
-    /// Rows of files that were there before the batch: those that left, their paths, their statistics.
+    /// Rows of files that were there before the batch: those that left, and statistics that nobody sees.
     async fn change_files(&mut self, held: &Held<'_>) -> Result<()> {
-        let id = &held.row.id;
         if !held.removed.is_empty() {
             let list = serde_json::to_string(&held.removed)
                 .map_err(|e| Error::internal("write numbers as JSON").caused_by(e))?;
             for statement in [
-                "DELETE FROM column_stats WHERE file_seq IN (SELECT value FROM json_each(?))",
-                "DELETE FROM data_file WHERE seq IN (SELECT value FROM json_each(?))",
+                "DELETE FROM file_stats WHERE file_seq IN (SELECT value FROM json_each(?))",
+                "DELETE FROM partition_file WHERE seq IN (SELECT value FROM json_each(?))",
             ] {
                 self.execute(sqlx::query(statement).bind(&list)).await?;
             }
         }
-        if !held.files.values().any(HeldFile::is_known) {
-            return Ok(());
-        }
-        if held.is_moved {
-            let query =
-                sqlx::query("UPDATE data_file SET path = ? || '/' || name WHERE partition_id = ?");
-            self.execute(query.bind(&held.row.base_path).bind(id))
-                .await?;
-        }
-        if held.was_hidden {
+        if held.was_hidden && held.files.values().any(HeldFile::is_known) {
             let query = sqlx::query(
-                "DELETE FROM column_stats WHERE file_seq IN \
-                 (SELECT seq FROM data_file WHERE partition_id = ?)",
+                "DELETE FROM file_stats WHERE file_seq IN \
+                 (SELECT seq FROM partition_file WHERE partition_seq = ?)",
             );
-            self.execute(query.bind(id)).await?;
+            self.execute(query.bind(held.seq)).await?;
         }
         Ok(())
     }
@@ -222,17 +215,19 @@ impl Writer<'_> {
     async fn put_files(
         &mut self,
         batch: &Batch<'_>,
-        last_seq: i64,
+        partitions: &BTreeMap<PartitionKey, i64>,
     ) -> Result<BTreeMap<usize, i64>> {
         let mut added = Vec::new();
-        for held in batch.partitions.values() {
+        for (key, held) in &batch.partitions {
             for file in held.files.values() {
-                if let Place::New { order, .. } = &file.place {
-                    added.push((*order, &held.row, file));
+                if let (Place::New { order, .. }, Some(seq)) = (&file.place, partitions.get(key)) {
+                    added.push((*order, (*seq, &*held.row.id), file));
                 }
             }
         }
         added.sort_unstable_by_key(|(order, _, _)| *order);
+        let last = "SELECT COALESCE(max(seq), 0) FROM partition_file";
+        let last_seq = self.number(last).await?;
         let mut seqs = BTreeMap::new();
         let mut words = Words::default();
         let mut rows = Vec::with_capacity(added.len());
@@ -246,29 +241,22 @@ impl Writer<'_> {
     }
 
     async fn put_stats(&mut self, batch: &Batch<'_>, seqs: &BTreeMap<usize, i64>) -> Result<()> {
-        let mut rows: Vec<(i64, &ColumnStats)> = Vec::new();
+        let mut rows: Vec<(i64, Arc<str>)> = Vec::new();
         for file in batch.partitions.values().flat_map(|h| h.files.values()) {
             let seq = match &file.place {
                 Place::Known(seq) => Some(*seq),
                 Place::New { order, .. } => seqs.get(order).copied(),
             };
-            if let (Some(seq), Some(columns)) = (seq, file.stats) {
-                rows.extend(columns.iter().map(|column| (seq, column)));
+            if let (Some(seq), Some(columns)) = (seq, file.stats.filter(|s| !s.is_empty())) {
+                rows.push((seq, encode_stats(columns)?.into()));
             }
         }
         // By key, so that the tree grows at its end.
-        rows.sort_unstable_by_key(|(seq, column)| (*seq, column.field_id));
-        let mut words = Words::default();
-        // Not all of them as values at once: columns may be many.
-        for chunk in rows.chunks(STATS_AT_ONCE) {
-            let values = chunk
-                .iter()
-                .map(|(s, c)| StatsValues::of(*s, c, &mut words));
-            let values: Vec<StatsValues<'_>> = values.collect::<Result<_>>()?;
-            self.insert(&STATS, &values, |row, stats| stats.bind(row))
-                .await?;
-        }
-        Ok(())
+        rows.sort_unstable_by_key(|(seq, _)| *seq);
+        self.insert(&STATS, &rows, |row, (seq, columns)| {
+            row.push_bind(*seq).push_bind(Arc::clone(columns));
+        })
+        .await
     }
 
     async fn put_parents(&mut self, batch: &Batch<'_>) -> Result<()> {
@@ -404,9 +392,8 @@ impl Counts {
 struct NewFile {
     ints: [i64; 4],
     id: Arc<str>,
-    partition: Arc<str>,
+    partition: i64,
     name: Arc<str>,
-    path: Arc<str>,
     format: Arc<str>,
     blake3: Arc<str>,
     provenance: Arc<str>,
@@ -418,7 +405,7 @@ struct NewFile {
 impl NewFile {
     fn of<'a>(
         seq: i64,
-        partition: &'a PartitionRow,
+        (partition, partition_id): (i64, &str),
         file: &HeldFile<'a>,
         words: &mut Words<'a>,
     ) -> Result<Option<Self>> {
@@ -437,10 +424,9 @@ impl NewFile {
         let [rows, bytes, number] = ints([spec.rows, spec.bytes, *number])?;
         Ok(Some(Self {
             ints: [seq, rows, bytes, number],
-            id: file_id(&partition.id, &spec.name).into(),
-            partition: words.get(&partition.id),
+            id: file_id(partition_id, &spec.name).into(),
+            partition,
             name: spec.name.as_str().into(),
-            path: format!("{}/{}", partition.base_path, spec.name).into(),
             format: words.get(spec.format.as_str()),
             blake3: spec.blake3.as_str().into(),
             provenance: words.get(spec.provenance.as_str()),
@@ -454,9 +440,8 @@ impl NewFile {
         let [seq, rows, bytes, number] = self.ints;
         row.push_bind(seq)
             .push_bind(Arc::clone(&self.id))
-            .push_bind(Arc::clone(&self.partition))
+            .push_bind(self.partition)
             .push_bind(Arc::clone(&self.name))
-            .push_bind(Arc::clone(&self.path))
             .push_bind(Arc::clone(&self.format))
             .push_bind(rows)
             .push_bind(bytes)
@@ -466,52 +451,6 @@ impl NewFile {
             .push_bind(self.attempt.clone())
             .push_bind(Arc::clone(&self.commit))
             .push_bind(number);
-    }
-}
-
-/// A row of `column_stats`.
-struct StatsValues<'a> {
-    seq: i64,
-    column: &'a ColumnStats,
-    name: Arc<str>,
-    null_count: Option<i64>,
-    kind: Option<Arc<str>>,
-    min: Option<Arc<str>>,
-    max: Option<Arc<str>>,
-}
-
-impl<'a> StatsValues<'a> {
-    fn of(seq: i64, column: &'a ColumnStats, words: &mut Words<'a>) -> Result<Self> {
-        let kind_of = |bound: &Option<StatValue>| bound.as_ref().map(bound_kind);
-        let kind = kind_of(&column.min).or(kind_of(&column.max));
-        if column.max.is_some() && kind_of(&column.max) != kind {
-            return Err(Error::internal(format!(
-                "store the bounds of `{}`: they are of two kinds",
-                column.name
-            )));
-        }
-        let text = |bound: &StatValue| Arc::from(&*encode_bound(bound));
-        Ok(Self {
-            seq,
-            column,
-            name: words.get(&column.name),
-            null_count: column.null_count.map(sql_int).transpose()?,
-            kind: kind.map(|kind| words.get(kind)),
-            min: column.min.as_ref().map(text),
-            max: column.max.as_ref().map(text),
-        })
-    }
-
-    fn bind(&self, row: &mut Row<'_>) {
-        row.push_bind(self.seq)
-            .push_bind(i64::from(self.column.field_id))
-            .push_bind(Arc::clone(&self.name))
-            .push_bind(self.null_count)
-            .push_bind(self.kind.clone())
-            .push_bind(self.min.clone())
-            .push_bind(self.max.clone())
-            .push_bind(i64::from(self.column.min_exact))
-            .push_bind(i64::from(self.column.max_exact));
     }
 }
 

@@ -232,7 +232,15 @@ async fn read(bytes: &[u8], spec: &DataFileSpec) -> Result<Option<FileStats>> {
     let lake = new_lake(&dir).await;
     let p = key("2024-05-20", 1, 0);
     put(&lake, &data_file_path(&dataset(), &p, &spec.name), bytes).await;
-    read_footer_stats(&lake, &dataset(), &p, spec, None).await
+    read_footer_stats(
+        &lake,
+        &dataset(),
+        &p,
+        spec,
+        None,
+        &mut LastSchema::default(),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -301,6 +309,65 @@ async fn any_damage_to_a_footer_is_an_error_or_harmless() {
     assert_eq!(spec.rows, 3);
 }
 
+/// The footer of a file of one row, whose columns have these names.
+fn footer_of(names: &[&str]) -> Vec<u8> {
+    let fields = names.iter().zip(1..);
+    let fields: Vec<Field> = fields
+        .map(|(name, id)| with_id(Field::new(*name, DataType::Int64, true), id))
+        .collect();
+    let columns = names.iter().map(|_| ints(&[Some(1)])).collect();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+    let bytes = write_parquet(&[batch], WriterProperties::new());
+    let needed = footer_bytes(&bytes, bytes.len() as u64).unwrap();
+    bytes[bytes.len() - needed..bytes.len() - FOOTER_TAIL_BYTES].to_vec()
+}
+
+#[test]
+fn a_schema_is_taken_again_for_the_same_bytes_alone() {
+    let decode = |footer: &[u8], parts: ParquetMetaDataOptions| {
+        ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&parts))
+    };
+    let mut last = LastSchema::default();
+    let mut kept = None;
+    for names in [
+        &["a", "價格"][..],
+        &["a"],
+        &["a", "價格"],
+        &["a", "價錢"],
+        &["a", "b", "c"],
+    ] {
+        let footer = footer_of(names);
+        let schema = last.of(&footer).unwrap();
+        assert!(Arc::ptr_eq(&schema, &last.of(&footer).unwrap()));
+        let with = decode(&footer, wanted_parts().with_schema(schema)).unwrap();
+        let without = decode(&footer, wanted_parts()).unwrap();
+        assert_eq!(
+            column_stats(&with).unwrap(),
+            column_stats(&without).unwrap()
+        );
+        assert_eq!(with, without);
+        kept = last.0.as_ref().map(|(begin, _)| begin.len());
+        assert!(kept.is_some_and(|n| n < footer.len()));
+    }
+    // A footer that is damaged anywhere says with the last schema what it says without.
+    let good = footer_of(&["a", "b", "c"]);
+    for at in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x55;
+        let mut last = LastSchema::default();
+        assert!(last.of(&good).is_some());
+        let with = last
+            .of(&bytes)
+            .map(|s| decode(&bytes, wanted_parts().with_schema(s)));
+        let without = decode(&bytes, wanted_parts());
+        match with {
+            Some(with) => assert_eq!(with.ok(), without.ok(), "byte {at}"),
+            None => assert!(without.is_err(), "byte {at}"),
+        }
+    }
+    assert!(kept.is_some());
+}
+
 #[tokio::test]
 async fn a_footer_larger_than_the_first_read_is_read_whole() {
     let fields: Vec<Field> = (0..2000)
@@ -331,9 +398,25 @@ async fn an_absent_file_is_no_error_and_jsonl_has_no_columns() {
     let p = key("2024-05-20", 1, 0);
     let attempt = "attempt-1".parse().unwrap();
     let mut spec = file("a", 1);
-    let read = read_footer_stats(&lake, &dataset(), &p, &spec, Some(&attempt)).await;
+    let read = read_footer_stats(
+        &lake,
+        &dataset(),
+        &p,
+        &spec,
+        Some(&attempt),
+        &mut LastSchema::default(),
+    )
+    .await;
     assert_eq!(read.unwrap(), None);
     spec.format = FileFormat::Jsonl;
-    let read = read_footer_stats(&lake, &dataset(), &p, &spec, None).await;
+    let read = read_footer_stats(
+        &lake,
+        &dataset(),
+        &p,
+        &spec,
+        None,
+        &mut LastSchema::default(),
+    )
+    .await;
     assert!(read.unwrap().unwrap().columns.is_empty());
 }

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, FileRow, PartitionFilter, PartitionRow};
+use crate::catalog::{Catalog, PartitionRow};
 use crate::error::Result;
 use crate::govern::audit::collect::{DatasetView, View};
 use crate::govern::audit::each::in_order;
 use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
-use crate::log::{DatasetState, Partition, read_record};
+use crate::log::{DatasetState, FileState, Partition, read_record};
 use crate::name::DatasetRef;
 use crate::spec::{LogPosition, PartitionKey};
 use crate::store::Lake;
@@ -204,21 +204,12 @@ async fn compare_rows(
     state: &DatasetState,
     found: &mut Vec<Finding>,
 ) -> Result<()> {
-    let filter = PartitionFilter {
-        dataset: Some(state.dataset().clone()),
-        all_states: true,
-        ..PartitionFilter::default()
-    };
-    let mut rows: BTreeMap<PartitionKey, PartitionRow> = catalog
-        .list_partitions(&filter)
+    let mut rows: BTreeMap<PartitionKey, (PartitionRow, String)> = catalog
+        .list_contents(state.dataset())
         .await?
         .into_iter()
-        .map(|r| (r.key, r))
+        .map(|(row, files)| (row.key, (row, files)))
         .collect();
-    let mut files: BTreeMap<PartitionKey, Vec<FileRow>> = BTreeMap::new();
-    for file in catalog.list_files(&filter).await? {
-        files.entry(file.key).or_default().push(file);
-    }
     let mut differ = |key: &PartitionKey, message: String| {
         found.push(Finding {
             invariant: "CAT-6",
@@ -232,11 +223,10 @@ async fn compare_rows(
         });
     };
     for (key, partition) in state.partitions() {
-        let listed = files.remove(key).unwrap_or_default();
         match rows.remove(key) {
             None => differ(key, "is in the log, but not in the catalog".into()),
-            Some(row) => {
-                if let Some(message) = difference(state, key, partition, &row, &listed) {
+            Some((row, files)) => {
+                if let Some(message) = difference(state, key, partition, &row, &files) {
                     differ(key, message);
                 }
             }
@@ -253,7 +243,7 @@ fn difference(
     key: &PartitionKey,
     partition: &Partition,
     row: &PartitionRow,
-    listed: &[FileRow],
+    files: &str,
 ) -> Option<String> {
     let sum = |of: fn(&crate::spec::DataFileSpec) -> u64| {
         partition.files.values().map(|f| of(&f.spec)).sum::<u64>()
@@ -277,15 +267,17 @@ fn difference(
             "the catalog says (files, rows, bytes, state, complete) = {found:?}, the log says {expected:?}"
         ));
     }
-    let mut hashes: Vec<_> = listed
-        .iter()
-        .map(|f| (&f.name, &f.blake3, f.row_count))
-        .collect();
-    hashes.sort();
-    let wanted: Vec<_> = partition
-        .files
-        .values()
-        .map(|f| (&f.spec.name, &f.spec.blake3, f.spec.rows))
-        .collect();
-    (hashes != wanted).then(|| "the catalog lists other files than the log".into())
+    let mut lines: Vec<&str> = files.lines().collect();
+    lines.sort_unstable_by_key(|line| line.rsplitn(3, ' ').nth(2));
+    let is_same = |(line, file): (&&str, &FileState)| {
+        // From the right: a name may hold spaces.
+        let mut parts = line.rsplitn(3, ' ');
+        let rows = parts.next().and_then(|rows| rows.parse().ok());
+        rows == Some(file.spec.rows)
+            && parts.next() == Some(file.spec.blake3.as_str())
+            && parts.next() == Some(file.spec.name.as_str())
+    };
+    let are_same = lines.len() == partition.files.len()
+        && lines.iter().zip(partition.files.values()).all(is_same);
+    (!are_same).then(|| "the catalog lists other files than the log".into())
 }

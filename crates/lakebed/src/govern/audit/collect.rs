@@ -107,18 +107,7 @@ impl View {
             checkpoints.extend(found);
             datasets.insert(dataset, view);
         }
-        let mut strangers = Vec::new();
-        for file in listed {
-            let home =
-                partition_of(&file.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
-            match home {
-                Some(view) => {
-                    view.listed.insert(file.path, file.size_bytes);
-                }
-                None => strangers.push(file),
-            }
-        }
-
+        let strangers = hand_out(listed, &mut datasets);
         Ok(Self {
             datasets,
             checkpoints,
@@ -147,6 +136,34 @@ impl View {
         let broken = self.datasets.iter().filter_map(broken_log);
         broken.chain(self.checkpoints.iter().cloned()).collect()
     }
+}
+
+/// Gives every listed file to its dataset; answers those that have none.
+fn hand_out(
+    listed: Vec<ListedFile>,
+    datasets: &mut BTreeMap<DatasetRef, DatasetView>,
+) -> Vec<ListedFile> {
+    let mut strangers = Vec::new();
+    let mut listed = listed.into_iter().peekable();
+    while let Some(first) = listed.next() {
+        let home = partition_of(&first.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
+        let Some(view) = home else {
+            strangers.push(first);
+            continue;
+        };
+        // What follows in the same folder has the same home.
+        let folder = first.path.parent();
+        let is_partition = partition_of(&folder).is_some();
+        let is_next = |file: &ListedFile| {
+            let parts = file.path.as_str().rsplit_once('/');
+            is_partition && parts.is_some_and(|(parent, _)| parent == folder.as_str())
+        };
+        view.listed.insert(first.path, first.size_bytes);
+        while let Some(file) = listed.next_if(is_next) {
+            view.listed.insert(file.path, file.size_bytes);
+        }
+    }
+    strangers
 }
 
 fn broken_log((dataset, view): (&DatasetRef, &DatasetView)) -> Option<Finding> {

@@ -21,8 +21,8 @@ use crate::spec::{
     decode_seek_table, decode_trailer, seek_table_bytes,
 };
 use crate::store::{
-    Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, final_path, rejects_dir, stage_dir,
-    stage_root, staged_path, success_path,
+    Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, final_path, partition_dir,
+    rejects_dir, stage_dir, stage_root, staged_path, success_path,
 };
 use crate::time::BusinessDate;
 
@@ -139,13 +139,15 @@ async fn check_files(
     options: AuditOptions,
     notes: &mut Notes<'_>,
 ) -> Result<u64> {
-    let mut known = BTreeSet::new();
-    let mut compared = 0;
+    let (mut compared, mut listed) = (0, 0);
     for (key, partition) in state.partitions().iter().filter(|(_, p)| p.is_visible()) {
+        let folder = partition_dir(state.dataset(), key);
         for file in partition.files.values() {
-            let path = data_file_path(state.dataset(), key, &file.spec.name);
+            let path = folder.child(&file.spec.name);
             compared += 1;
-            match data.listed.get(&path) {
+            let found = data.listed.get(&path);
+            listed += usize::from(found.is_some());
+            match found {
                 None => note_missing(lake, state, (key, file), &path, notes).await?,
                 Some(size) if *size != file.spec.bytes => notes.add(
                     "FIL-1",
@@ -163,7 +165,6 @@ async fn check_files(
                 },
                 Some(_) => {}
             }
-            known.insert(path);
         }
         if partition.state == PartitionState::Switching {
             let message = "is shown, but its switch is not ended: what is added to the date waits";
@@ -171,9 +172,29 @@ async fn check_files(
             notes.add("FIL-1", Severity::Warning, key, message.to_owned(), repair);
         }
     }
-    let superseded = superseded_names(state);
+    let successes = data.listed.keys().filter(|path| is_success(path)).count();
+    if listed + successes < data.listed.len() {
+        check_strangers(lake, state, data, notes).await?;
+    }
+    Ok(compared)
+}
+
+/// Whether it is the `_SUCCESS` of a partition.
+fn is_success(path: &StorePath) -> bool {
+    path.as_str().rsplit('/').next() == Some(SUCCESS_NAME)
+}
+
+/// Files in the data folders that are not at a place of theirs.
+async fn check_strangers(
+    lake: &Lake,
+    state: &DatasetState,
+    data: &DatasetView,
+    notes: &mut Notes<'_>,
+) -> Result<()> {
+    let known = places_of(state, Partition::is_visible);
+    let superseded = places_of(state, |p| p.state == PartitionState::Superseded);
     for path in data.listed.keys() {
-        if known.contains(path) || path.file_name() == SUCCESS_NAME {
+        if known.contains(path) || is_success(path) {
             continue;
         }
         // It may have left since the listing.
@@ -198,7 +219,7 @@ async fn check_files(
             );
         }
     }
-    Ok(compared)
+    Ok(())
 }
 
 async fn note_missing(
@@ -250,13 +271,12 @@ async fn note_missing(
     Ok(())
 }
 
-/// Files of superseded partitions at the places that they must have left.
-fn superseded_names(state: &DatasetState) -> BTreeSet<StorePath> {
-    let hidden = |p: &Partition| p.state == PartitionState::Superseded;
+/// The places in the data folders of the files of such partitions.
+fn places_of(state: &DatasetState, wanted: impl Fn(&Partition) -> bool) -> BTreeSet<StorePath> {
     state
         .partitions()
         .iter()
-        .filter(|(_, p)| hidden(p))
+        .filter(|(_, p)| wanted(p))
         .flat_map(|(k, p)| {
             p.files
                 .keys()
@@ -404,7 +424,7 @@ async fn check_success(
     for path in data
         .listed
         .keys()
-        .filter(|p| p.file_name() == SUCCESS_NAME && !expected.contains_key(*p))
+        .filter(|p| is_success(p) && !expected.contains_key(*p))
     {
         let message =
             "is there, though its date is not sealed: whoever waits for it starts too early"

@@ -88,7 +88,7 @@ async fn a_newer_line_is_refused_a_newer_number_is_not() {
     SqliteCatalog::open(&path).await.unwrap().close().await;
     execute(
         &path,
-        "INSERT INTO schema_migration VALUES (99, 1, 'later'); \
+        "INSERT INTO schema_migration VALUES (99, 2, 'later'); \
          ALTER TABLE commit_info ADD COLUMN later TEXT;",
     )
     .await;
@@ -97,12 +97,99 @@ async fn a_newer_line_is_refused_a_newer_number_is_not() {
     catalog.close().await;
     execute(
         &path,
-        "INSERT INTO schema_migration VALUES (100, 2, 'future')",
+        "INSERT INTO schema_migration VALUES (100, 3, 'future')",
     )
     .await;
     let error = refused(&path).await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("newer"), "{error}");
+}
+
+/// A file of line 1 keeps all it holds, and what it cannot be rebuilt from.
+#[tokio::test]
+async fn an_older_line_is_brought_up_with_all_it_holds() {
+    use crate::catalog::{ColumnStats, PartitionFilter, StatValue};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.db");
+    execute(&path, include_str!("../migrations/0001_init.sql")).await;
+    execute(
+        &path,
+        "CREATE TABLE schema_migration (number INTEGER NOT NULL PRIMARY KEY, line INTEGER NOT NULL, \
+                                        name TEXT NOT NULL) STRICT;
+         INSERT INTO schema_migration VALUES (1, 1, 'init');
+         INSERT INTO dataset_position VALUES ('clean', 'weibo', 1, printf('%064d', 7));
+         INSERT INTO partition_access VALUES ('p2', '2024-05-20', 9);
+         INSERT INTO date_completeness VALUES ('clean', 'weibo', '2024-05-20', 'weibo', 1, 1);
+         INSERT INTO dataset_partition_info
+         SELECT 'p' || i, 'clean', 'weibo', 'weibo', '2024-05-20', 1, i, 'folder' || i, 2, 2, 2, 'parquet',
+                '2024-05-20T00:00:00.000001Z', '2024-05-20T00:00:00.000001Z', i = 2,
+                iif(i = 2, 'active', 'superseded'), 1, 'c', 'live', NULL, 1
+         FROM (SELECT 1 AS i UNION SELECT 2);
+         INSERT INTO data_file
+         SELECT 9 - i, 'f' || i, 'p' || (1 + i / 2), 'n' || i, 'folder' || (1 + i / 2) || '/n' || i, 'parquet', 1, 1,
+                printf('%064d', i), 'live', '{}', NULL, 'c', 1
+         FROM (SELECT 0 AS i UNION SELECT 1 UNION SELECT 2 UNION SELECT 3);
+         INSERT INTO column_stats VALUES
+             (7, 2, '價格', 3, 'decimal', '-5', '170141183460469231731687303715884105727', 1, 1),
+             (7, 1, 'title', NULL, 'text', 'a\"b' || char(10) || ']', '微博', 1, 0),
+             (6, 1, 'title', 0, NULL, NULL, NULL, 0, 0);",
+    )
+    .await;
+    let catalog = SqliteCatalog::open(&path).await.unwrap();
+    let everything = PartitionFilter::default();
+    let files = catalog.list_files(&everything).await.unwrap();
+    let paths: Vec<&str> = files.iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(paths, ["folder2/n2", "folder2/n3"]);
+    let stats = catalog.list_column_stats(&everything, &[]).await.unwrap();
+    let title = ColumnStats {
+        field_id: 1,
+        name: "title".to_owned(),
+        null_count: None,
+        min: Some(StatValue::Text("a\"b\n]".to_owned())),
+        max: Some(StatValue::Text("微博".to_owned())),
+        min_exact: true,
+        max_exact: false,
+    };
+    let price = ColumnStats {
+        field_id: 2,
+        name: "價格".to_owned(),
+        null_count: Some(3),
+        min: Some(StatValue::Decimal(-5)),
+        max: Some(StatValue::Decimal(i128::MAX)),
+        min_exact: true,
+        max_exact: true,
+    };
+    let found: Vec<_> = stats
+        .iter()
+        .map(|s| (s.file_id.as_str(), &s.stats))
+        .collect();
+    assert_eq!(found[..2], [("f2", &title), ("f2", &price)]);
+    assert_eq!((found[2].0, found[2].1.null_count), ("f3", Some(0)));
+    let of_price = catalog.list_column_stats(&everything, &[2]).await.unwrap();
+    assert_eq!(of_price, stats[1..2]);
+    // For people, the names of line 1 show what they did.
+    let shown: Vec<(String, i64, Option<String>)> =
+        sqlx::query_as("SELECT file_id, field_id, max_value FROM column_stats ORDER BY 1, 2")
+            .fetch_all(&catalog.pool)
+            .await
+            .unwrap();
+    assert_eq!(shown[0], ("f2".to_owned(), 1, Some("微博".to_owned())));
+    assert_eq!(shown.len(), 3);
+    let of_partition: Vec<(String, String)> =
+        sqlx::query_as("SELECT id, path FROM data_file WHERE partition_id = 'p1' ORDER BY id")
+            .fetch_all(&catalog.pool)
+            .await
+            .unwrap();
+    assert_eq!(of_partition[1], ("f1".to_owned(), "folder1/n1".to_owned()));
+    assert_eq!(catalog.list_access().await.unwrap()[0].2, 9);
+    assert_eq!(
+        catalog.list_source_days(&everything).await.unwrap().len(),
+        1
+    );
+    let dump = catalog.dump().await.unwrap();
+    catalog.close().await;
+    let again = SqliteCatalog::open(&path).await.unwrap();
+    assert_eq!(again.dump().await.unwrap(), dump);
 }
 
 #[tokio::test]
@@ -193,36 +280,35 @@ async fn catalog_at_size() {
     sqlx::raw_sql(
         "PRAGMA foreign_keys = OFF; BEGIN;
          INSERT INTO dataset_partition_info
-         SELECT hex(randomblob(16)), 'clean', 's' || (i % 100), 's' || (i % 100),
+         SELECT NULL, hex(randomblob(16)), 'clean', 's' || (i % 100), 's' || (i % 100),
                 date('2000-01-01', '+' || (i / 100) || ' days'), 1, 0, 'p', 10, 10, 10, 'parquet',
                 '2024-05-20T00:00:00.000001Z', '2024-05-20T00:00:00.000001Z', 1, 'active', 0, 'c',
                 'live', NULL, 1
          FROM (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
                SELECT i FROM n);
-         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
-                                provenance, bounds, attempt, \"commit\", log_position)
-         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
-                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+         INSERT INTO partition_file (id, partition_seq, name, format, row_count, byte_size, blake3,
+                                     provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.seq, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
                 'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
          FROM dataset_partition_info p,
               (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
                SELECT i FROM n);
-         INSERT INTO data_file (id, partition_id, name, path, format, row_count, byte_size, blake3,
-                                provenance, bounds, attempt, \"commit\", log_position)
-         SELECT hex(randomblob(16)), p.id, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
-                'clean/s/dt=2000-01-01/schema_version=1/part-00000-0123456789abcdef.parquet',
+         INSERT INTO partition_file (id, partition_seq, name, format, row_count, byte_size, blake3,
+                                     provenance, bounds, attempt, \"commit\", log_position)
+         SELECT hex(randomblob(16)), p.seq, 'part-0000' || i || '-' || hex(randomblob(8)) || '.parquet',
                 'parquet', 10, 10, lower(hex(randomblob(32))), 'live', '{}', 'attempt', 'commit', 1
          FROM dataset_partition_info p,
               (WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
                SELECT i FROM n)
          WHERE p.dataset = 's7' AND p.dt = '2001-02-03';
-         INSERT INTO column_stats
-         SELECT f.seq, i, 'column_' || i, 0, 'int', '1', '2', 1, 1
-         FROM data_file f,
-              (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
-               SELECT i FROM n)
-         WHERE f.partition_id IN
-              (SELECT id FROM dataset_partition_info WHERE dt = '2001-02-03');
+         INSERT INTO file_stats
+         SELECT f.seq, (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+                        SELECT '[' || char(10) || group_concat(
+                                   json_array(i, 'column_' || i, 0, 'int', '1', '2', 1, 1), ',' || char(10))
+                               || char(10) || ']' FROM n)
+         FROM partition_file f
+         WHERE f.partition_seq IN
+              (SELECT seq FROM dataset_partition_info WHERE dt = '2001-02-03');
          COMMIT;",
     )
     .execute(&catalog.pool)
