@@ -35,6 +35,7 @@ mod source;
 mod spool;
 mod tail;
 mod tar;
+mod terminals;
 mod walk;
 mod warc;
 

@@ -158,7 +158,7 @@ fn an_empty_run_has_a_pack() {
 #[test]
 fn many_captures_of_one_body_do_not_make_one_endless_frame() {
     let mut pack = PackEncoder::begin(Vec::new(), &run(), PackProfile::Std).unwrap();
-    pack.terminals(b"", 0).unwrap();
+    pack.terminals(std::iter::empty(), 0, 0).unwrap();
     let mut digest = ContentDigest::default();
     for n in 0..3000 {
         let line = PackLine::Capture(Box::new(capture(n, b"the same")));
@@ -182,7 +182,7 @@ fn a_body_beyond_a_frame_is_read_by_one_read() {
     let mut pack = PackEncoder::begin(Vec::new(), &run(), PackProfile::Std)
         .unwrap()
         .split_at(64 << 10);
-    pack.terminals(b"", 0).unwrap();
+    pack.terminals(std::iter::empty(), 0, 0).unwrap();
     let mut digest = ContentDigest::default();
     for (n, body) in [
         (1, b"small".to_vec()),
