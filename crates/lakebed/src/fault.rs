@@ -13,6 +13,8 @@ pub const KILL_POINTS: [&str; 40] = [
     "pack.torn_cut",
     "pack.staged",
     "pack.before_commit",
+    "parts.checked",
+    "parts.one_deleted",
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",

@@ -23,7 +23,7 @@ use crate::pack::walk::{Step, Unit, find_next, step_at};
 use crate::spec::{CaptureRecord, PACK_SUFFIX, PackHead, PackKind, PackLine, RunKey};
 
 /// The end of the name under which a torn tail is kept.
-const TORN_SUFFIX: &str = ".torn";
+pub(super) const TORN_SUFFIX: &str = ".torn";
 
 /// A part that nobody writes any more; its lock is held as long as this lives.
 #[derive(Debug)]
