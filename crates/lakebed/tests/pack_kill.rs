@@ -392,9 +392,9 @@ async fn parts_go_only_when_the_lake_holds_them() {
 #[test]
 fn a_kill_while_parts_go_loses_nothing() {
     for point in [
-        "parts.checked",
-        "parts.one_deleted:1",
-        "parts.one_deleted:3",
+        "pack.parts_checked",
+        "pack.part_deleted:1",
+        "pack.part_deleted:3",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();

@@ -59,7 +59,7 @@ pub async fn release_parts(
     if let Some(doubt) = find_doubt(lake, &parts, run).await? {
         return Ok(PartsOutcome::Kept(doubt));
     }
-    kill_point("parts.checked");
+    kill_point("pack.parts_checked");
     let torn = torn_tails(folder)?;
     let mut released = PartsOutcome::Released {
         parts: parts.parts.len() as u64,
@@ -81,7 +81,7 @@ pub async fn release_parts(
         .chain(parts.parts.iter().map(|p| p.path()))
     {
         fs::remove_file(path).map_err(|e| Error::io("delete the part", path.display(), e))?;
-        kill_point("parts.one_deleted");
+        kill_point("pack.part_deleted");
     }
     sync_folder(folder)?;
     Ok(released)
