@@ -133,18 +133,10 @@ fn one() -> u32 {
     1
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
-)]
 fn is_one(n: &u32) -> bool {
     *n == 1
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
-)]
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
