@@ -61,16 +61,13 @@ pub async fn release_parts(
     }
     kill_point("pack.parts_checked");
     let torn = torn_tails(folder)?;
-    let mut released = PartsOutcome::Released {
+    let tail_bytes = torn
+        .iter()
+        .map(|path| fs::metadata(path).map_or(0, |m| m.len()));
+    let released = PartsOutcome::Released {
         parts: parts.parts.len() as u64,
-        bytes: parts.parts.iter().map(|p| p.bytes).sum(),
+        bytes: parts.parts.iter().map(|p| p.bytes).sum::<u64>() + tail_bytes.sum::<u64>(),
     };
-    for path in &torn {
-        let size = fs::metadata(path).map_or(0, |m| m.len());
-        if let PartsOutcome::Released { bytes, .. } = &mut released {
-            *bytes += size;
-        }
-    }
     if dry_run {
         return Ok(released);
     }
