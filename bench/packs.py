@@ -1,7 +1,9 @@
 """Packs: size and speed of sealing, of a verified replay and of one document, beside `tar | zstd -9` and warcio.
 
 The captures are those of a crawl of the test site (its zh pages), and the pages of html-books-toscrape. The peers get the
-same bodies and capture lines as files, in the order of the crawl. All figures are of one core: CPU seconds, not time.
+same bodies and capture lines as files, in the order of the crawl. Size has two peers: one frame of zstd over a line and a body
+by turns, as the fact sheet has it (the target), and over all lines first, which is harder to beat. All figures are of one core: CPU
+seconds, not time; Lakebed and warcio tell those of their own work, without the start of a process.
 """
 
 import json
@@ -13,6 +15,8 @@ from measure import BENCH, OUT, ROOT, Run, fresh, harness, median, note, rounds,
 
 SHARED = ROOT.parent / "shared"
 PACK = "2026-11-30.day-00000000.tar.zst"
+# In the order of the crawl, and with nothing in the headers that only costs.
+TAR = "tar --sort=name --mtime=@0 --owner=0 --group=0 --format=ustar"
 
 
 def packs_part(options) -> str:
@@ -49,7 +53,7 @@ def compare(options, source: str, parts: pathlib.Path, title: str) -> str:
     warc, tar = OUT / "packs.warc.gz", OUT / "packs.tar.zst"
     writing = {
         "lakebed": lambda: ours(options, "seal", source, parts, out),
-        "zstd": lambda: shell(f"tar -C {files} -cf - captures.jsonl b | zstd -q -9 -f -o {tar}"),
+        "zstd": lambda: shell(f"{TAR} -C {files} -cf - b | zstd -q -9 -f -o {tar}"),
         "warcio": lambda: peer([python, BENCH / "warc_peer.py", "write", files, warc]),
     }
     reading = {
@@ -60,6 +64,8 @@ def compare(options, source: str, parts: pathlib.Path, title: str) -> str:
     written = rounds(options.rounds, writing, f"packs {source} write")
     read = rounds(options.rounds, reading, f"packs {source} read")
     sizes = {"lakebed": (out / PACK).stat().st_size, "zstd": tar.stat().st_size, "warcio": warc.stat().st_size}
+    shell(f"{TAR} --exclude='*.json' -C {files} -cf - captures.jsonl b | zstd -q -9 -f -o {tar}")
+    sizes["grouped"] = tar.stat().st_size
     document = json.loads(run([harness(options), "packs", "get", out]).stdout)
     for path in (files, out):
         shutil.rmtree(path)
@@ -71,6 +77,7 @@ def compare(options, source: str, parts: pathlib.Path, title: str) -> str:
 def ours(options, *args) -> Run:
     done = run([harness(options), "packs", *args])
     done.extra = json.loads(done.stdout)
+    done.cpu_s = done.extra["cpu_s"]
     return done
 
 
@@ -86,7 +93,7 @@ def peer(command: list) -> Run:
     return done
 
 
-NAMES = {"lakebed": "**Lakebed**, `pack seal` (std), verified replay", "zstd": "`tar` piped into `zstd -9`; `zstd -d`, `tar -xO`, SHA-256 of all",
+NAMES = {"lakebed": "**Lakebed**, `pack seal` (std), verified replay", "zstd": "`tar` (line and body by turns) piped into `zstd -9`; `zstd -d`, `tar -xO`, SHA-256 of all",
          "warcio": "warcio, `.warc.gz` with digests; read with digests checked"}
 
 
@@ -102,7 +109,8 @@ def table(title: str, given: dict, sizes: dict, written: dict, read: dict, docum
     size, seal, times = sizes["lakebed"] / sizes["zstd"], speed["lakebed"][0], speed["lakebed"][1] / speed["warcio"][1]
     mean = document["mean"] / 1000
     lines.append(
-        f"\nSize {size:.3f} of `zstd -9` (target at most 1.00: {verdict(size <= 1)}) and {sizes['lakebed'] / sizes['warcio']:.2f} of warcio; "
+        f"\nSize {size:.3f} of `zstd -9` (target at most 1.00: {verdict(size <= 1)}), {sizes['lakebed'] / sizes['grouped']:.3f} of `zstd -9` "
+        f"given all lines before all bodies ({sizes['grouped'] / 1e6:.2f} MB), and {sizes['lakebed'] / sizes['warcio']:.2f} of warcio; "
         f"seal {seal:.0f} MB/s a core (target 50: {verdict(seal >= 50)}), verifying the parts, comparing with the terminals and writing the index "
         f"included; replay {times:.1f} times warcio (target 3: {verdict(times >= 3)}). One document by the index reads {mean:.0f} kB in the "
         f"mean (target under 450: {verdict(mean < 450)}), 99 of 100 at most {document['p99'] / 1000:.0f} kB, in {document['median_ms']:.1f} ms "

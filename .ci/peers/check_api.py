@@ -26,6 +26,7 @@ import urllib.parse
 import uuid
 
 from check_crawl import DATE, Site, check, queue_of
+from pack_lines import whole
 
 SOURCE = """class = "log"
 
@@ -344,7 +345,8 @@ def judge(project, site, told, closed) -> None:
         subprocess.run(["tar", "-xf", pack, "-C", folder], check=True)
         bodies = {p.name.split(".")[0]: hashlib.sha256(p.read_bytes()).hexdigest() for p in pathlib.Path(folder).glob("b/*/*")}
         check(all(name == digest for name, digest in bodies.items()), "a body with another hash")
-        metas = [json.loads(line) for p in sorted(pathlib.Path(folder).glob("m/*")) for line in p.read_text().splitlines()]
+        head = json.loads((pathlib.Path(folder) / "PACK.json").read_text())
+        metas = [line for p in sorted(pathlib.Path(folder).glob("m/*")) for line in whole(head, p.read_text())]
     held = {m["capture_id"]: m for m in metas}
     check(len(held) == len(metas), "a response twice")
     for line in told:

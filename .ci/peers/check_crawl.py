@@ -460,10 +460,29 @@ def real_pages(options, folder) -> None:
     for name, original in originals.items():
         stored = bodies[hashlib.sha256(original).hexdigest()].read_bytes()
         check(stored == original, f"{name} differs in the pack")
+    check_prune(project)
     for name in sorted(originals)[::10]:
         command = [project.binary, "pack", "cat", project.pack(), details[name]["request_key"], "--project", project.folder]
         replayed = subprocess.run(command, capture_output=True, env=project.environment, check=True).stdout
         check(replayed == originals[name], f"{name}: `pack cat` gives other bytes")
+
+
+def check_prune(project: Project) -> None:
+    """Parts go with their run, and only where the lake holds them."""
+    (parts,) = (project.folder / "crawl" / "rentals").iterdir()
+    prune = ("queue", "prune", "--before", "2100-01-01", "--format", "json")
+    pack, held = project.pack(), sorted(parts.iterdir())
+    away = pack.with_name("away")
+    pack.rename(away)
+    kept = json.loads(project.must(*prune))
+    check(kept["runs"] == [] and "not at its place" in kept["kept"][0]["reason"], kept)
+    away.rename(pack)
+    would = json.loads(project.must(*prune, "--dry-run"))
+    check(sorted(parts.iterdir()) == held and project.requests(), "something went before it was to go")
+    gone = json.loads(project.must(*prune))
+    check(gone["parts"] == would["parts"] == len(held) - 1 and gone["part_bytes"] > 100_000, (would, gone))
+    check([path.name for path in parts.iterdir()] == ["run.json"], "parts are left")
+    check(json.loads(project.must("queue", "status", "--format", "json"))["runs"] == [], "the run is left")
 
 
 ENDINGS = [green, forbidden, circuit, no_seeds, a_planner_that_fails, robots_say_no, a_list_that_promises_more, terminated,

@@ -21,6 +21,8 @@ import sys
 import tarfile
 import tempfile
 
+from pack_lines import whole
+
 Members = dict[str, bytes]
 
 
@@ -106,15 +108,17 @@ def check_index(pack: pathlib.Path, members: Members) -> int:
 
     rows = pyarrow.parquet.read_table(pack.with_name(pack.name.removesuffix(".tar.zst") + ".idx")).to_pylist()
     lines = sum(content.count(b"\n") for name, content in members.items() if name.startswith("m/"))
+    head = json.loads(members["PACK.json"])
     wrong = int(len(rows) != lines)
     with pack.open("rb") as file:
         for row in rows:
             file.seek(row["frame_offset"])
             frames = io.BytesIO(file.read(row["frame_len"]))
             raw = zstandard.ZstdDecompressor().stream_reader(frames, read_across_frames=True).read()
-            line = json.loads(raw[row["line_offset"]:row["line_offset"] + row["line_len"]])
+            (line,) = whole(head, raw[row["line_offset"]:row["line_offset"] + row["line_len"]].decode())
             body = b"" if row["body_offset"] is None else raw[row["body_offset"]:row["body_offset"] + row["body_len"]]
-            right = line["capture_id"] == row["capture_id"].hex() and hashlib.sha256(body).digest() == row["body_sha256"]
+            right = line["capture_id"] == row["capture_id"].hex() and line["request_key"] == row["request_key"].hex()
+            right = right and hashlib.sha256(body).digest() == row["body_sha256"]
             wrong += int(not right)
     print(f"index: {len(rows)} rows, {lines} lines, {wrong} wrong")
     return wrong

@@ -50,6 +50,29 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[&str]) -> Result<Value> {
+    match args {
+        ["packs", rest @ ..] => run_packs(rest),
+        _ => run_with_runtime(args),
+    }
+}
+
+/// What needs no runtime, and is not to pay for one.
+fn run_packs(args: &[&str]) -> Result<Value> {
+    match args {
+        ["fill", pages, parts] => packs::fill(Path::new(pages), Path::new(parts)),
+        ["spread", source, parts, out] => packs::spread(source, Path::new(parts), Path::new(out)),
+        ["seal", source, parts, out] => packs::seal(source, Path::new(parts), Path::new(out)),
+        ["replay", out] => packs::replay(Path::new(out)),
+        ["get", out] => packs::get(Path::new(out)),
+        _ => Err(not_understood()),
+    }
+}
+
+fn not_understood() -> Error {
+    Error::invalid("understand the call").hint("src/main.rs says what there is")
+}
+
+fn run_with_runtime(args: &[&str]) -> Result<Value> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Connections wait with time limits, and some are to a server.
         .enable_all()
@@ -73,19 +96,10 @@ fn run(args: &[&str]) -> Result<Value> {
             let job = queue::Job::parse(side, rest)?;
             runtime.block_on(queue::measure(server, &job))
         }
-        ["packs", "fill", pages, parts] => packs::fill(Path::new(pages), Path::new(parts)),
-        ["packs", "spread", source, parts, out] => {
-            packs::spread(source, Path::new(parts), Path::new(out))
-        }
-        ["packs", "seal", source, parts, out] => {
-            packs::seal(source, Path::new(parts), Path::new(out))
-        }
-        ["packs", "replay", out] => packs::replay(Path::new(out)),
-        ["packs", "get", out] => packs::get(Path::new(out)),
         ["load", project] => govern::measure_load(&runtime, Path::new(project)),
         ["audit", project] => govern::measure_audit(&runtime, Path::new(project)),
         ["rebuild", project] => govern::measure_rebuild(&runtime, Path::new(project)),
-        _ => Err(Error::invalid("understand the call").hint("src/main.rs says what there is")),
+        _ => Err(not_understood()),
     }
 }
 

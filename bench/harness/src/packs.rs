@@ -3,7 +3,7 @@
 //! | step | reads | writes |
 //! | --- | --- | --- |
 //! | `fill` | a folder of pages | the part of a run, a capture a page |
-//! | `spread` | the parts of a run | its bodies as files in the order of the crawl, and `captures.jsonl` |
+//! | `spread` | the parts of a run | its lines and bodies as files in the order of the crawl, and `captures.jsonl` |
 //! | `seal` | the parts | the pack and its index |
 //! | `replay` | the pack | nothing: every frame and body is compared with its digest |
 //! | `get` | the pack | nothing: every 50th document by the index, in a scattered order |
@@ -19,7 +19,7 @@ use lakebed::pack::{
 };
 use lakebed::spec::{
     CaptureRecord, PackProfile, RawText, RunKey, TerminalRecord, TerminalState, Truncated,
-    capture_id,
+    capture_id, request_key,
 };
 use lakebed::time::{Clock, Instant};
 use lakebed::{Error, Result};
@@ -28,6 +28,12 @@ use serde_json::{Value, json};
 /// The pack of the folder `out`.
 const PACK: &str = "2026-11-30.day-00000000.tar.zst";
 const INDEX: &str = "2026-11-30.day-00000000.idx";
+
+/// Seconds of CPU that this process has had.
+fn cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    std::time::Duration::try_from(now).map_or(0.0, |had| had.as_secs_f64())
+}
 
 /// The run whose parts are looked at.
 pub fn run_key(source: &str) -> Result<RunKey> {
@@ -66,8 +72,12 @@ pub fn fill(pages: &Path, parts: &Path) -> Result<Value> {
 }
 
 fn page_capture(run: &RunKey, n: usize, file: &Path, body: &[u8]) -> Result<CaptureRecord> {
-    let key = RequestKey::of(&n.to_le_bytes());
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let (kind, url) = (
+        "detail".parse()?,
+        format!("https://books.example/catalogue/book_{name}/index.html"),
+    );
+    let key = request_key(&kind, "GET", &url, None);
     let length = body.len() as u64;
     let after = i64::try_from(n).unwrap_or(0) * 250_003;
     Ok(CaptureRecord {
@@ -75,9 +85,9 @@ fn page_capture(run: &RunKey, n: usize, file: &Path, body: &[u8]) -> Result<Capt
         request_key: key,
         attempt: 1,
         hop: 0,
-        kind: "detail".parse()?,
+        kind,
         method: "GET".to_owned(),
-        url: format!("https://books.example/catalogue/book_{name}/index.html"),
+        url,
         fetched_at: Instant::from_micros(1_764_500_000_000_000 + after),
         status: Some(200),
         http_version: Some("HTTP/1.1".to_owned()),
@@ -110,6 +120,8 @@ pub fn spread(source: &str, parts: &Path, out: &Path) -> Result<Value> {
         let found = found?;
         let path = bodies.join(format!("{count:07}.html"));
         std::fs::write(&path, &found.body).map_err(io("write", &path))?;
+        let beside = bodies.join(format!("{count:07}.a.json"));
+        std::fs::write(&beside, &found.line).map_err(io("write", &beside))?;
         lines.extend_from_slice(&found.line);
         count += 1;
         bytes += found.body.len();
@@ -123,7 +135,7 @@ pub fn spread(source: &str, parts: &Path, out: &Path) -> Result<Value> {
 pub fn seal(source: &str, parts: &Path, out: &Path) -> Result<Value> {
     let run = run_key(source)?;
     let terminals = terminals(&open_parts(parts, &run)?)?;
-    let started = Stopwatch::now();
+    let (started, cpu) = (Stopwatch::now(), cpu_s());
     let parts = open_parts(parts, &run)?;
     let terminals = terminals.into_iter().map(Ok);
     let mut plan = plan_pack(&run, &parts, terminals, PackProfile::Std, out)?;
@@ -143,7 +155,7 @@ pub fn seal(source: &str, parts: &Path, out: &Path) -> Result<Value> {
     let beside = out.join(INDEX);
     std::fs::write(&beside, &index).map_err(io("write", &beside))?;
     Ok(json!({
-        "seconds": sealed.as_secs_f64(), "with_index": started.elapsed().as_secs_f64(), "bytes": bytes, "size": size,
+        "seconds": sealed.as_secs_f64(), "with_index": started.elapsed().as_secs_f64(), "cpu_s": cpu_s() - cpu, "bytes": bytes, "size": size,
         "index": index.len(), "captures": scan.rows.len(),
     }))
 }
@@ -176,13 +188,15 @@ fn open(out: &Path) -> Result<PackReader> {
 
 /// Reads all captures in order, each verified.
 pub fn replay(out: &Path) -> Result<Value> {
-    let started = Stopwatch::now();
+    let (started, cpu) = (Stopwatch::now(), cpu_s());
     let (mut count, mut bytes) = (0_u64, 0);
     for capture in open(out)?.replay() {
         bytes += capture?.body.len();
         count += 1;
     }
-    Ok(json!({ "seconds": started.elapsed().as_secs_f64(), "bytes": bytes, "captures": count }))
+    Ok(
+        json!({ "seconds": started.elapsed().as_secs_f64(), "cpu_s": cpu_s() - cpu, "bytes": bytes, "captures": count }),
+    )
 }
 
 /// Reads documents by the index; what each reads is its frame.

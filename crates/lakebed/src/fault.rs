@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 40] = [
+pub const KILL_POINTS: [&str; 42] = [
     "pack.part_created",
     "pack.frame_written",
     "pack.frame_durable",
@@ -13,6 +13,8 @@ pub const KILL_POINTS: [&str; 40] = [
     "pack.torn_cut",
     "pack.staged",
     "pack.before_commit",
+    "pack.parts_checked",
+    "pack.part_deleted",
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",

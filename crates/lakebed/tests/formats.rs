@@ -189,20 +189,27 @@ async fn checkpoint_v1_holds_what_its_records_say() {
     );
 }
 
-/// A pack that an earlier program wrote is read whole, by its index and without it.
+/// Packs that earlier programs wrote are read whole, by their index and without it.
 #[test]
-fn rawpack_v1_is_read() {
+fn rawpacks_of_every_version_are_read() {
+    for version in ["v1", "v2"] {
+        read_rawpack(&testdata("rawpack").join(version).join(RAWPACK));
+    }
+}
+
+const RAWPACK: &str = "2026-11-30.day-00000000.tar.zst";
+
+fn read_rawpack(path: &Path) {
     use lakebed::pack::{PackReader, scan_pack};
     use lakebed::spec::PackHead;
 
-    let folder = testdata("rawpack").join("v1");
-    let path = folder.join("2026-11-30.day-00000000.tar.zst");
-    let reader = PackReader::open(&path).unwrap();
+    let reader = PackReader::open(path).unwrap();
     let scan = scan_pack(reader.source()).unwrap();
     assert!(scan.is_whole(), "{:?}", scan.damage);
     let head: &PackHead = scan.head.as_ref().unwrap();
     assert_eq!(head.run.to_string(), "books 2026-11-30 day");
     assert_eq!((scan.trailer.captures, scan.trailer.requests), (6, 6));
+    assert_eq!(scan.terminals.as_ref().map(Vec::len), Some(6));
     let rows: Vec<_> = reader
         .index()
         .unwrap()
@@ -223,4 +230,31 @@ fn rawpack_v1_is_read() {
         titles[0]
     );
     assert_eq!(titles.len(), 6);
+}
+
+/// A run that was sealed in one version is known again in the next: the same captures have the same identity.
+#[test]
+fn a_rawpack_keeps_its_identity_over_versions() {
+    use lakebed::pack::{PackReader, PartOptions, PartWriter, open_parts, plan_pack};
+    use lakebed::spec::PackProfile;
+    use lakebed::time::{Clock, Instant};
+
+    for version in ["v1", "v2"] {
+        let reader = PackReader::open(&testdata("rawpack").join(version).join(RAWPACK)).unwrap();
+        let scan = reader.scan().unwrap();
+        let run = scan.head.as_ref().unwrap().run.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer =
+            PartWriter::new(folder.path(), &run, PartOptions::default(), &Clock::System).unwrap();
+        for capture in reader.replay() {
+            let capture = capture.unwrap();
+            let now = Instant::from_micros(0);
+            drop(writer.append(&capture.capture, &capture.body, now).unwrap());
+        }
+        drop(writer.finish().unwrap());
+        let parts = open_parts(folder.path(), &run).unwrap();
+        let terminals = scan.terminals.unwrap().into_iter().map(Ok);
+        let plan = plan_pack(&run, &parts, terminals, PackProfile::Std, folder.path()).unwrap();
+        assert_eq!(*plan.content(), scan.trailer.content, "{version}");
+    }
 }

@@ -20,8 +20,8 @@ use lakebed::catalog::{Catalog, SqliteCatalog, sync_all};
 use lakebed::govern::audit::{AuditOptions, audit, repair};
 use lakebed::name::{CaptureId, RequestKey};
 use lakebed::pack::{
-    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, body_hash, commit_pack,
-    open_parts, plan_pack,
+    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, PartsOutcome, body_hash,
+    commit_pack, open_parts, plan_pack, release_parts,
 };
 use lakebed::spec::{
     By, CaptureRecord, PackProfile, Provenance, RawText, RunKey, TerminalRecord, TerminalState,
@@ -150,6 +150,12 @@ async fn seal(folder: &Path) -> Result<PackReport> {
     commit_pack(&lake, &*catalog, plan, &options).await
 }
 
+async fn release(folder: &Path, dry_run: bool) -> PartsOutcome {
+    let (lake, _) = open_lake(folder).await;
+    let parts = folder.join("parts");
+    release_parts(&lake, &parts, &run(), dry_run).await.unwrap()
+}
+
 /// What the child does; without its environment nothing.
 #[test]
 fn child() {
@@ -165,6 +171,7 @@ fn child() {
         "write" => write_pages(&folder, 0..PAGES),
         "open" => drop(open_parts(&folder.join("parts"), &run()).unwrap()),
         "seal" => drop(runtime.block_on(seal(&folder)).unwrap()),
+        "release" => drop(runtime.block_on(release(&folder, false))),
         other => panic!("no task `{other}`"),
     }
 }
@@ -298,5 +305,117 @@ fn a_kill_at_every_point_loses_nothing_acknowledged() {
             "nothing reaches {point}"
         );
         recover_and_check(folder.path(), point);
+    }
+}
+
+fn files(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder.join("parts")).unwrap();
+    let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+fn kept(outcome: &PartsOutcome) -> &str {
+    match outcome {
+        PartsOutcome::Kept(reason) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Attacks PAK-9: parts go when their pack is in the lake and whole, and at no other time.
+#[tokio::test]
+async fn parts_go_only_when_the_lake_holds_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pages(folder, 0..PAGES);
+    std::fs::write(folder.join("parts").join("run.json"), "{}").unwrap();
+    let torn = folder.join("parts").join("x-000001.tar.zst.torn");
+    std::fs::write(torn, [0; 9]).unwrap();
+    let all = files(folder);
+    assert!(all.len() > 4, "{all:?}");
+    assert_eq!(
+        kept(&release(folder, false).await),
+        "its pack is not in the lake"
+    );
+    let report = seal(folder).await.unwrap();
+    let pack = folder.join("lake").join(&report.pack);
+
+    let writer = PartWriter::new(
+        &folder.join("parts"),
+        &run(),
+        PartOptions::default(),
+        &Clock::System,
+    );
+    let mut writer = writer.unwrap();
+    let (late, body) = page(PAGES);
+    drop(writer.append(&late, &body, late.fetched_at).unwrap());
+    drop(writer.flush().unwrap());
+    let living = release(folder, false).await;
+    assert!(
+        kept(&living).contains("is still being written"),
+        "{living:?}"
+    );
+    drop(writer.finish().unwrap());
+    let late = release(folder, false).await;
+    assert_eq!(
+        kept(&late),
+        "its parts hold 1 responses that its pack does not"
+    );
+    let newest = files(folder).difference(&all).next().unwrap().clone();
+    std::fs::remove_file(folder.join("parts").join(newest)).unwrap();
+
+    let whole = std::fs::read(&pack).unwrap();
+    for at in [whole.len() / 2, whole.len() - 20] {
+        let mut bad = whole.clone();
+        bad[at] ^= 1;
+        std::fs::write(&pack, bad).unwrap();
+        let damaged = release(folder, false).await;
+        assert!(kept(&damaged).contains("is damaged"), "{damaged:?}");
+    }
+    std::fs::remove_file(&pack).unwrap();
+    let gone = release(folder, false).await;
+    assert!(kept(&gone).contains("is not at its place"), "{gone:?}");
+    std::fs::write(&pack, whole).unwrap();
+    let would = release(folder, true).await;
+    assert_eq!(files(folder), all, "nothing of all that deleted anything");
+    let did = release(folder, false).await;
+    assert_eq!(would, did);
+    let PartsOutcome::Released { parts, bytes } = did else {
+        panic!("{did:?}");
+    };
+    assert_eq!(parts, all.len() as u64 - 2);
+    assert!(bytes > 1024, "{bytes}");
+    assert_eq!(files(folder), BTreeSet::from(["run.json".to_owned()]));
+    assert_eq!(release(folder, false).await, PartsOutcome::None);
+}
+
+/// Attacks PAK-9 at each point: what was acknowledged is in the lake, and the next call goes on.
+#[test]
+fn a_kill_while_parts_go_loses_nothing() {
+    for point in [
+        "pack.parts_checked",
+        "pack.part_deleted:1",
+        "pack.part_deleted:3",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write_pages(folder, 0..PAGES);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let report = runtime.block_on(seal(folder)).unwrap();
+        assert!(dies_at(folder, "release", point), "nothing reaches {point}");
+        let reader = PackReader::open(&folder.join("lake").join(&report.pack)).unwrap();
+        let ids: BTreeSet<CaptureId> = reader
+            .replay()
+            .map(|c| c.unwrap().capture.capture_id)
+            .collect();
+        assert!(acknowledged(folder).is_subset(&ids), "{point}");
+        let outcome = runtime.block_on(release(folder, false));
+        assert!(
+            matches!(outcome, PartsOutcome::Released { .. }),
+            "{point}: {outcome:?}"
+        );
+        assert!(files(folder).is_empty(), "{point}");
     }
 }

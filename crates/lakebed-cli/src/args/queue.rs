@@ -15,7 +15,7 @@ pub(crate) enum QueueCommand {
     Retry(QueueRetryArgs),
     /// Follow what happens: runs, workers, hosts, and the counts
     Watch(QueueWatchArgs),
-    /// Delete closed runs with all their requests; their packs keep how each ended
+    /// Delete closed runs with all their requests, and their parts where the pack holds them; packs keep how each ended
     Prune(QueuePruneArgs),
 }
 

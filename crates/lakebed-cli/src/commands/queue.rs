@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lakebed::config::{Project, Settings};
+use lakebed::crawl::parts_folder;
 use lakebed::name::{ErrorClass, SourceName, StageName};
+use lakebed::pack::{PartsOutcome, release_parts};
 use lakebed::queue::{
     EventRecord, LaneProgress, Queue, QueueOptions, RequestFilter, RequestRecord, RequestState,
     RunRecord, RunState,
@@ -18,9 +20,10 @@ use crate::args::{
     QueueListArgs, QueuePruneArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs, RunArgs,
     StateArg, TextFormat,
 };
-use crate::context::Globals;
+use crate::commands::crawl::STATE_FOLDER;
+use crate::context::{Globals, open_lake};
 use crate::exit::Exit;
-use crate::table::{Table, count, message_text};
+use crate::table::{Table, count, message_text, size};
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
@@ -451,18 +454,33 @@ struct PruneAnswer {
     dry_run: bool,
     runs: Vec<RunKey>,
     requests: u64,
+    parts: u64,
+    part_bytes: u64,
+    kept: Vec<KeptRun>,
+}
+
+/// A run that stays because its parts do.
+#[derive(Serialize)]
+struct KeptRun {
+    #[serde(flatten)]
+    run: RunKey,
+    reason: String,
 }
 
 /// `lakebed queue prune`
 pub(crate) async fn prune(args: &QueuePruneArgs, globals: &Globals<'_>) -> Result<Exit> {
     let before: BusinessDate = args.before.parse()?;
     let source: Option<SourceName> = args.source.as_deref().map(str::parse).transpose()?;
-    let (_, _, queue) = open_queue(globals, QueueOptions::default()).await?;
+    let (project, settings, queue) = open_queue(globals, QueueOptions::default()).await?;
+    let state_folder = project.root().join(STATE_FOLDER);
     let mut answer = PruneAnswer {
         format: ANSWER_FORMAT,
         dry_run: args.dry_run,
         runs: Vec::new(),
         requests: 0,
+        parts: 0,
+        part_bytes: 0,
+        kept: Vec::new(),
     };
     for run in queue.list_runs(source.as_ref(), u32::MAX / 2).await? {
         if run.key.date >= before {
@@ -476,6 +494,30 @@ pub(crate) async fn prune(args: &QueuePruneArgs, globals: &Globals<'_>) -> Resul
             ));
             continue;
         }
+        // Parts go before the rows: without its rows nobody would ask for them again.
+        let parts = parts_folder(&state_folder, &run.key);
+        let released = match parts.is_dir() {
+            true => {
+                let lake = open_lake(&settings).await?;
+                release_parts(&lake, &parts, &run.key, args.dry_run).await?
+            }
+            false => PartsOutcome::None,
+        };
+        match released {
+            PartsOutcome::None => {}
+            PartsOutcome::Released { parts, bytes } => {
+                answer.parts += parts;
+                answer.part_bytes += bytes;
+            }
+            PartsOutcome::Kept(reason) => {
+                globals
+                    .printer
+                    .warn(format!("the run `{}` stays: {reason}", run.key));
+                let run = run.key;
+                answer.kept.push(KeptRun { run, reason });
+                continue;
+            }
+        }
         if args.dry_run {
             let lanes = queue.list_progress(run.id).await?;
             answer.requests += lanes.iter().map(|l| l.enqueued.unsigned_abs()).sum::<u64>();
@@ -484,22 +526,28 @@ pub(crate) async fn prune(args: &QueuePruneArgs, globals: &Globals<'_>) -> Resul
         }
         answer.runs.push(run.key);
     }
+    tell_pruned(&answer, globals)?;
+    Ok(Exit::Done)
+}
+
+fn tell_pruned(answer: &PruneAnswer, globals: &Globals<'_>) -> Result<()> {
     match globals.printer.format() {
-        TextFormat::Json => globals.printer.json(&answer)?,
+        TextFormat::Json => globals.printer.json(answer),
         TextFormat::Text => {
-            let verb = if args.dry_run {
+            let verb = if answer.dry_run {
                 "would delete"
             } else {
                 "deleted"
             };
-            let (runs, requests) = (
+            let (runs, requests, parts) = (
                 count(answer.runs.len() as u64, "run"),
                 count(answer.requests, "request"),
+                count(answer.parts, "part"),
             );
-            globals
-                .printer
-                .line(format!("{verb} {runs} with {requests}"))?;
+            globals.printer.line(format!(
+                "{verb} {runs} with {requests}, {parts} of {}",
+                size(answer.part_bytes)
+            ))
         }
     }
-    Ok(Exit::Done)
 }

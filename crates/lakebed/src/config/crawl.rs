@@ -55,6 +55,9 @@ pub struct CrawlConfig {
     /// Whether cookies are kept, for the source as a whole.
     #[serde(default)]
     pub cookies: bool,
+    /// Whether packs keep the values of the cookies that responses set.
+    #[serde(default)]
+    pub record_set_cookie: bool,
     /// The stages, by name.
     #[serde(default)]
     pub stage: BTreeMap<StageName, StageConfig>,

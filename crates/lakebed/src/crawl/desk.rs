@@ -391,12 +391,13 @@ impl Desk {
         let answer = told.responses.last().cloned();
         let bytes: usize = told.responses.iter().map(|r| r.body.len()).sum();
         let (run, one, now) = (self.plan.run.clone(), held.clone(), self.clock.now());
-        let responses = told.responses;
+        let (responses, record_set_cookie) = (told.responses, self.plan.config.record_set_cookie);
         let look = move || {
             let asked = Asked {
                 run: &run,
                 held: &one,
                 now,
+                record_set_cookie,
             };
             asked.captures(responses)
         };

@@ -145,6 +145,7 @@ impl CrawlPlan {
         options.addresses = addresses;
         options.proxy = limits.proxy.as_deref().map(ProxySpec::parse).transpose()?;
         options.cookies = self.config.cookies.then(CookieJar::default);
+        options.record_set_cookie = self.config.record_set_cookie;
         Ok(options)
     }
 

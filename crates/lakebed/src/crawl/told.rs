@@ -9,7 +9,7 @@ use http::{HeaderName, StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::fetch::{Capture, charset_of, header_values, mask_secrets};
+use crate::fetch::{Capture, charset_of, header_values, mask_cookies, mask_secrets};
 use crate::name::BodyHash;
 use crate::queue::HeldRequest;
 use crate::spec::{
@@ -60,6 +60,8 @@ pub(super) struct Asked<'a> {
     pub(super) run: &'a RunKey,
     pub(super) held: &'a HeldRequest,
     pub(super) now: Instant,
+    /// Whether recorded heads keep the cookies that responses set.
+    pub(super) record_set_cookie: bool,
 }
 
 impl Asked<'_> {
@@ -120,6 +122,9 @@ impl Asked<'_> {
         match told.status {
             Some(status) => describe(status, &told, &url, &mut capture)?,
             None => check_nothing(&told)?,
+        }
+        if !self.record_set_cookie {
+            capture.response_head = RawText(mask_cookies(&capture.response_head.0));
         }
         Ok(Capture {
             record: capture,
@@ -327,6 +332,7 @@ mod tests {
             run: &run,
             held: &held,
             now: Instant::from_micros(10_000_000),
+            record_set_cookie: false,
         };
         asked.captures(told)
     }
@@ -369,7 +375,7 @@ mod tests {
         assert_ne!(a.capture_id, b.capture_id);
         assert_eq!(a.fetched_at.micros(), 6_000_000);
         assert_eq!(b.url, "http://a.test/%E5%88%97%E8%A1%A8");
-        let head = b"HTTP/1.1 303 See Other\r\nLocation: /\xe5\x88\x97\xe8\xa1\xa8\r\nSet-Cookie: a\r\nset-cookie: \xff\r\n\r\n";
+        let head = b"HTTP/1.1 303 See Other\r\nLocation: /\xe5\x88\x97\xe8\xa1\xa8\r\nSet-Cookie: [removed]\r\nset-cookie: [removed]\r\n\r\n";
         assert_eq!(a.response_head.0, head);
         let asked = format!("POST /x HTTP/1.1\r\nCookie: {REMOVED}\r\nAccept: */*\r\n\r\n");
         assert_eq!(a.request_head.0, asked.as_bytes());

@@ -14,7 +14,7 @@ use super::body::{BodyLimit, read_body};
 use super::class::FailureClass;
 use super::decode::{DecodeEnd, Decoded, decode};
 use super::dial::{Peer, proxy_authorization};
-use super::head::{mask_secrets, request_head, response_head};
+use super::head::{mask_cookies, mask_secrets, request_head, response_head};
 use super::options::{FetchOptions, ProxyKind};
 use super::redirect::is_redirect;
 use super::tap::Tap;
@@ -55,6 +55,7 @@ pub(super) struct HopResponse {
     pub(super) status: StatusCode,
     pub(super) version: Version,
     pub(super) headers: HeaderMap,
+    /// As it is recorded.
     pub(super) head: Vec<u8>,
     pub(super) peer: Option<IpAddr>,
     pub(super) wire_len: u64,
@@ -112,10 +113,14 @@ impl Exchanger {
         let at = self.clock.now();
         let tap = response.extensions().get::<Tap>().cloned();
         let head = tap.as_ref().map_or_else(over_http2, Tap::request_head);
+        let mut received = receive(response, tap.as_ref(), &hop).await;
+        if !self.options.record_set_cookie {
+            received.head = mask_cookies(&received.head);
+        }
         HopEnd {
             request_head: mask_secrets(&head, secret),
             at,
-            answer: Ok(receive(response, tap.as_ref(), &hop).await),
+            answer: Ok(received),
         }
     }
 

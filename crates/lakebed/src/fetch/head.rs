@@ -1,7 +1,8 @@
 //! Heads of requests and responses as bytes: what of them is recorded, and how they are read again.
 //!
 //! FET-3: no secret of a request is recorded: the values of `Authorization`, `Cookie`,
-//! `Proxy-Authorization` and of the headers that the source names are replaced before anything is kept.
+//! `Proxy-Authorization` and of the headers that the source names are replaced before anything is kept. Of a
+//! response it is the cookies it sets, unless the source asks to record them.
 
 use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
 
@@ -15,29 +16,49 @@ const SECRET: [HeaderName; 3] = [
     http::header::PROXY_AUTHORIZATION,
 ];
 
+/// Headers of a response that set cookies.
+const SET_COOKIES: [&str; 2] = ["set-cookie", "set-cookie2"];
+
 /// Whether the value of a header is a secret: it is neither recorded nor sent to another origin.
 pub(super) fn is_secret(name: &HeaderName, more: &[HeaderName]) -> bool {
     SECRET.contains(name) || more.contains(name)
 }
 
 /// The head of a request, byte for byte as it went out, its secrets replaced.
-///
-/// Lines are those that this program wrote, so each ends with CR LF.
 #[must_use]
 pub fn mask_secrets(head: &[u8], more: &[HeaderName]) -> Vec<u8> {
+    mask(head, |name| is_secret(name, more))
+}
+
+/// The head of a response, byte for byte as it came, the cookies it sets replaced: who has them is logged in.
+#[must_use]
+pub fn mask_cookies(head: &[u8]) -> Vec<u8> {
+    mask(head, |name| SET_COOKIES.contains(&name.as_str()))
+}
+
+/// Replaces the values of these headers, with lines that go on in the next one (they begin with a blank).
+fn mask(head: &[u8], is_hidden: impl Fn(&HeaderName) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(head.len());
+    let mut is_within = false;
     for line in head.split_inclusive(|b| *b == b'\n') {
-        let name = (line.iter().position(|b| *b == b':')).and_then(|colon| {
-            HeaderName::from_bytes(&line[..colon])
-                .ok()
-                .map(|n| (n, colon))
+        let goes_on = line.starts_with(b" ") || line.starts_with(b"\t");
+        if goes_on && is_within {
+            continue;
+        }
+        let colon = line.iter().position(|b| *b == b':');
+        let hidden = colon.filter(|colon| {
+            HeaderName::from_bytes(line[..*colon].trim_ascii()).is_ok_and(|name| is_hidden(&name))
         });
-        match name {
-            Some((name, colon)) if is_secret(&name, more) => {
+        is_within = hidden.is_some();
+        match hidden {
+            Some(colon) => {
                 out.extend_from_slice(&line[..=colon]);
-                out.extend_from_slice(format!(" {REMOVED}\r\n").as_bytes());
+                out.extend_from_slice(format!(" {REMOVED}").as_bytes());
+                let content = line.strip_suffix(b"\n").unwrap_or(line);
+                let content = content.strip_suffix(b"\r").unwrap_or(content);
+                out.extend_from_slice(&line[content.len()..]);
             }
-            _ => out.extend_from_slice(line),
+            None => out.extend_from_slice(line),
         }
     }
     out
@@ -113,6 +134,18 @@ mod tests {
         let expected = "GET / HTTP/1.1\r\nHost: a.com\r\nCOOKIE: [removed]\r\nauthorization: [removed]\r\n\
             X-Key: [removed]\r\nX-Keys: k\r\nProxy-Authorization: [removed]\r\nReferer: Cookie: no\r\n\r\n";
         assert_eq!(String::from_utf8(masked).unwrap(), expected);
+    }
+
+    #[test]
+    fn cookies_that_are_set_are_replaced_however_the_head_is_written() {
+        let head = b"HTTP/1.1 200 OK\nset-cookie: sid=s3cret; Path=/\nSet-Cookie : a=b\r\n  ; go on\r\n\ton\r\n\
+            X-Set-Cookie: c\r\n folded\r\nSet-Cookie:\xff\r\nCookie: d\r\n\r\nSet-Cookie: no end";
+        let masked = mask_cookies(head);
+        let expected = "HTTP/1.1 200 OK\nset-cookie: [removed]\nSet-Cookie : [removed]\r\n\
+            X-Set-Cookie: c\r\n folded\r\nSet-Cookie: [removed]\r\nCookie: d\r\n\r\nSet-Cookie: [removed]";
+        assert_eq!(String::from_utf8(masked).unwrap(), expected);
+        let plain = b"HTTP/2 200\r\nx: 1\r\n\r\n";
+        assert_eq!(mask_cookies(plain), plain);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub use charset::charset_of;
 pub use class::FailureClass;
 pub use cookies::CookieJar;
 pub use fetcher::Fetcher;
-pub use head::{REMOVED, header_values, mask_secrets};
+pub use head::{REMOVED, header_values, mask_cookies, mask_secrets};
 pub use options::{FetchLimits, FetchOptions, ProxySpec};
 pub use outcome::{
     Capture, Continuation, Failure, FetchOutcome, FetchRequest, Fetched, HopCheck, HopDecision,

@@ -32,6 +32,8 @@ pub struct FetchOptions {
     pub origin_headers: BTreeMap<String, Vec<(HeaderName, HeaderValue)>>,
     /// Headers whose values are secret, beside `Authorization`, `Cookie` and `Proxy-Authorization`.
     pub secret_headers: Vec<HeaderName>,
+    /// Whether the recorded head of a response keeps the values of `Set-Cookie`.
+    pub record_set_cookie: bool,
     /// Sizes and times.
     pub limits: FetchLimits,
     /// How redirects are followed.
@@ -106,6 +108,7 @@ impl FetchOptions {
             headers: Vec::new(),
             origin_headers: BTreeMap::new(),
             secret_headers: Vec::new(),
+            record_set_cookie: false,
             limits: FetchLimits::default(),
             redirects: RedirectOptions::default(),
             addresses: AddressPolicy::default(),

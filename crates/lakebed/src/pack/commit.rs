@@ -24,8 +24,8 @@ use crate::pack::scan::{PackScan, scan_pack};
 use crate::pack::seal::{PackPlan, SealStats};
 use crate::pack::source::FileSource;
 use crate::spec::{
-    Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, Operation, PACK_FORMAT,
-    PartitionKey, Provenance, Requirement, RunKey, SCHEMALESS_VERSION,
+    Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, Operation, PACK_RULES, PartitionKey,
+    Provenance, Requirement, RunKey, SCHEMALESS_VERSION,
 };
 use crate::store::{Lake, StageFile, StorePath, data_file_path, stage_dir, staged_path};
 use crate::time::unique_id;
@@ -160,7 +160,7 @@ impl Call<'_> {
             dt: key.dt,
             content: self.plan.content(),
             batch: Some(&label),
-            rules: PACK_FORMAT,
+            rules: PACK_RULES,
             schema_version: SCHEMALESS_VERSION,
             restore: false,
             replaces: false,
@@ -354,7 +354,7 @@ impl Call<'_> {
             bytes: staged.pack.bytes,
             rows: staged.pack.rows,
             rejected: 0,
-            rules: PACK_FORMAT.to_owned(),
+            rules: PACK_RULES.to_owned(),
             batch: Some(label),
             load: LoadKind::Incremental,
         };

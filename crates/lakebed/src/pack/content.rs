@@ -20,14 +20,18 @@ use crate::name::BodyHash;
 use crate::pack::tar;
 use crate::spec::{
     CaptureRecord, LONE_BODY_BYTES, MAX_SHARED_LINES_BYTES, PACK_HEAD_NAME, PackHead, PackLine,
-    TAR_END_BYTES, TERMINALS_NAME, body_member_name, lines_member_name, parse_body_member_name,
-    parse_lines_member_name,
+    RunKey, TAR_END_BYTES, TERMINALS_NAME, body_member_name, lines_member_name,
+    parse_body_member_name, parse_lines_member_name,
 };
 
 /// The SHA-256 of a body.
 pub fn body_hash(body: &[u8]) -> Result<BodyHash> {
-    let digest = Sha256::digest(body);
-    let hex: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(body) {
+        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
     hex.parse()
 }
 
@@ -103,6 +107,11 @@ impl FrameBuilder {
         Ok(())
     }
 
+    /// What a trial compresses: about the content it would have now.
+    pub(super) fn sample(&self) -> Vec<u8> {
+        [&self.lines[..], &self.bodies[..]].concat()
+    }
+
     /// The content of the frame with this number; the builder is empty then.
     pub(super) fn take(&mut self, number: u32) -> Result<Vec<u8>> {
         let mut raw = Vec::with_capacity(self.raw_len() + 2 * tar::BLOCK);
@@ -153,11 +162,12 @@ fn is_end(raw: &[u8]) -> bool {
 }
 
 impl Content {
-    /// Reads the content of whole frames. Bodies are found, and their bytes not looked at.
+    /// Reads the content of whole frames of the run's pack or part. Bodies are found, and their bytes not
+    /// looked at.
     ///
     /// # Errors
     /// `CorruptData` where it is none that a pack has.
-    pub(super) fn parse(raw: &[u8]) -> Result<Self> {
+    pub(super) fn parse(raw: &[u8], run: Option<&RunKey>) -> Result<Self> {
         if is_end(raw) {
             return Ok(Self::End);
         }
@@ -179,52 +189,56 @@ impl Content {
             }
             (TERMINALS_NAME, true) => Ok(Self::Terminals(content)),
             (name, _) => match parse_lines_member_name(name) {
-                Some(number) => Self::parse_captures(raw, number, content, rest),
+                Some(number) => {
+                    let (lines, bodies) = parse_captures(raw, run, content, rest)?;
+                    Ok(Self::Captures {
+                        number,
+                        lines,
+                        bodies,
+                    })
+                }
                 None => Err(Error::corrupt(format!(
                     "read a frame: member `{name}` does not belong there"
                 ))),
             },
         }
     }
+}
 
-    fn parse_captures(
-        raw: &[u8],
-        number: u32,
-        content: Range<usize>,
-        members: &[tar::Member],
-    ) -> Result<Self> {
-        let mut bodies = Vec::with_capacity(members.len());
-        let mut known: BTreeMap<BodyHash, Range<usize>> = BTreeMap::new();
-        for member in members {
-            let range = member.offset..member.offset + member.len;
-            let hash = parse_body_member_name(&member.name).filter(|_| member.len > 0);
-            let fresh = hash.filter(|hash| known.insert(hash.clone(), range.clone()).is_none());
-            let Some(hash) = fresh else {
-                let name = &member.name;
-                return Err(Error::corrupt(format!(
-                    "read a frame: member `{name}` does not belong there"
-                )));
-            };
-            bodies.push((hash, range));
-        }
-        let mut lines = Vec::new();
-        let mut at = content.start;
-        while at < content.end {
-            let Some(end) = memchr::memchr(b'\n', &raw[at..content.end]) else {
-                return Err(Error::corrupt("read a frame: its last line has no end"));
-            };
-            let range = at..at + end + 1;
-            let line = PackLine::parse(&raw[at..at + end])?;
-            let body = find_body(&line, &known)?;
-            at = range.end;
-            lines.push(PlacedLine { line, range, body });
-        }
-        Ok(Self::Captures {
-            number,
-            lines,
-            bodies,
-        })
+/// The lines and bodies of a frame.
+fn parse_captures(
+    raw: &[u8],
+    run: Option<&RunKey>,
+    content: Range<usize>,
+    members: &[tar::Member],
+) -> Result<(Vec<PlacedLine>, Vec<(BodyHash, Range<usize>)>)> {
+    let mut bodies = Vec::with_capacity(members.len());
+    let mut known: BTreeMap<BodyHash, Range<usize>> = BTreeMap::new();
+    for member in members {
+        let range = member.offset..member.offset + member.len;
+        let hash = parse_body_member_name(&member.name).filter(|_| member.len > 0);
+        let fresh = hash.filter(|hash| known.insert(hash.clone(), range.clone()).is_none());
+        let Some(hash) = fresh else {
+            let name = &member.name;
+            return Err(Error::corrupt(format!(
+                "read a frame: member `{name}` does not belong there"
+            )));
+        };
+        bodies.push((hash, range));
     }
+    let mut lines = Vec::new();
+    let mut at = content.start;
+    while at < content.end {
+        let Some(end) = memchr::memchr(b'\n', &raw[at..content.end]) else {
+            return Err(Error::corrupt("read a frame: its last line has no end"));
+        };
+        let range = at..at + end + 1;
+        let line = PackLine::parse(&raw[at..at + end], run)?;
+        let body = find_body(&line, &known)?;
+        at = range.end;
+        lines.push(PlacedLine { line, range, body });
+    }
+    Ok((lines, bodies))
 }
 
 fn find_body(

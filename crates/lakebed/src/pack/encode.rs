@@ -13,6 +13,7 @@ use crate::pack::tar;
 use crate::spec::{
     MAX_FRAME_BYTES, PACK_FORMAT, PACK_HEAD_NAME, PackHead, PackKind, PackLine, PackProfile,
     PackTrailer, RunKey, SeekRow, TAR_END_BYTES, TERMINALS_NAME, encode_seek_table, encode_trailer,
+    short_line,
 };
 
 /// Frames of terminals close here.
@@ -22,11 +23,13 @@ pub(super) const TERMINALS_FRAME_BYTES: usize = 8 << 20;
 pub(super) struct PackEncoder<W> {
     out: W,
     encoder: FrameEncoder,
+    run: RunKey,
     profile: PackProfile,
     frame: FrameBuilder,
     table: FrameTable,
-    /// Raw and compressed bytes of the data frames so far.
+    /// Raw and compressed bytes of the data frames so far; of a trial before the first.
     so_far: (u64, u64),
+    is_trial: bool,
     split_bytes: usize,
     /// Raw bytes at which frames close, in the place of what the profile says.
     frame_bytes: Option<usize>,
@@ -108,10 +111,12 @@ impl<W: Write> PackEncoder<W> {
         let mut pack = Self {
             out,
             encoder: FrameEncoder::new(profile)?,
+            run: run.clone(),
             profile,
             frame: FrameBuilder::new(time),
             table: FrameTable::default(),
             so_far: (0, 0),
+            is_trial: false,
             split_bytes: MAX_FRAME_BYTES,
             frame_bytes: None,
             counts: Counts::default(),
@@ -135,24 +140,51 @@ impl<W: Write> PackEncoder<W> {
         self
     }
 
-    /// The lines of all terminals, by request key.
-    pub(super) fn terminals(&mut self, lines: &[u8], requests: u64) -> Result<()> {
+    /// The lines of all terminals, by request key: `len` bytes in all.
+    pub(super) fn terminals(
+        &mut self,
+        lines: impl Iterator<Item = Result<Vec<u8>>>,
+        requests: u64,
+        len: u64,
+    ) -> Result<()> {
         self.counts.requests = requests;
-        self.write(&terminals_content(self.time, lines)?, TERMINALS_FRAME_BYTES)?;
+        let mut raw = tar::header(TERMINALS_NAME, self.time, len)?.to_vec();
+        let mut left = len;
+        for line in lines {
+            let line = line?;
+            left = left
+                .checked_sub(line.len() as u64)
+                .ok_or_else(wrong_length)?;
+            raw.extend(line);
+            while raw.len() >= TERMINALS_FRAME_BYTES {
+                let rest = raw.split_off(TERMINALS_FRAME_BYTES);
+                self.write(&raw, TERMINALS_FRAME_BYTES)?;
+                raw = rest;
+            }
+        }
+        if left > 0 {
+            return Err(wrong_length());
+        }
+        let filling = len.next_multiple_of(tar::BLOCK as u64) - len;
+        raw.resize(raw.len() + usize::try_from(filling).unwrap_or(0), 0);
+        self.write(&raw, TERMINALS_FRAME_BYTES)?;
         Ok(())
     }
 
-    /// The next capture; `body` is asked for where it is not in the frame yet.
+    /// The next capture with its full line; `body` is asked for where it is not in the frame yet.
     pub(super) fn capture(
         &mut self,
         line: &PackLine,
-        bytes: &[u8],
+        full: &[u8],
         body: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<()> {
         let named = line.body();
-        if self.frame.closes_before(named, self.frame_bytes()) {
+        if self.frame.closes_before(named, self.frame_bytes())
+            && (!self.learn()? || self.frame.closes_before(named, self.frame_bytes()))
+        {
             self.close_frame()?;
         }
+        let bytes = &short_line(line, full, &self.run);
         match (named, line) {
             (Some((hash, _)), PackLine::Capture(capture)) if !self.frame.holds(hash) => {
                 let body = body()?;
@@ -174,6 +206,18 @@ impl<W: Write> PackEncoder<W> {
             .unwrap_or_else(|| self.profile.frame_bytes(raw, compressed))
     }
 
+    /// Compresses what the first frame holds for trial: no frame before it says what to expect. Whether that
+    /// was done.
+    fn learn(&mut self) -> Result<bool> {
+        if self.so_far.1 > 0 || self.profile != PackProfile::Std || self.frame_bytes.is_some() {
+            return Ok(false);
+        }
+        let raw = self.frame.sample();
+        self.so_far = (raw.len() as u64, self.encoder.encode(&raw)?.len() as u64);
+        self.is_trial = true;
+        Ok(true)
+    }
+
     fn close_frame(&mut self) -> Result<()> {
         if self.frame.is_empty() {
             return Ok(());
@@ -183,6 +227,9 @@ impl<W: Write> PackEncoder<W> {
             .map_err(|e| Error::limit("more frames than a pack can count").caused_by(e))?;
         let raw = self.frame.take(number)?;
         let compressed = self.write(&raw, self.split_bytes)?;
+        if self.is_trial {
+            (self.is_trial, self.so_far) = (false, (0, 0));
+        }
         self.so_far.0 += raw.len() as u64;
         self.so_far.1 += compressed;
         Ok(())
@@ -211,6 +258,7 @@ impl<W: Write> PackEncoder<W> {
         self.write(&[0; TAR_END_BYTES], MAX_FRAME_BYTES)?;
         let trailer = PackTrailer {
             format: PACK_FORMAT.to_owned(),
+            run: Some(self.run.clone()),
             content,
             captures: self.counts.captures,
             bodies: self.counts.bodies,
@@ -221,4 +269,8 @@ impl<W: Write> PackEncoder<W> {
         self.put(&tail)?;
         Ok((self.out, trailer))
     }
+}
+
+fn wrong_length() -> Error {
+    Error::internal("the terminals are not as long as was said")
 }

@@ -1,5 +1,5 @@
 //! Erasing documents from a pack: their frames are made again without them and filled to their old length,
-//! so that every other offset stays.
+//! so that every other offset stays wherever that is possible.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -13,10 +13,11 @@ use crate::pack::frame::FrameEncoder;
 use crate::pack::scan::{PackScan, scan_with};
 use crate::pack::source::ReadAt;
 use crate::pack::tail::PackTail;
+use crate::pack::terminals::{Asked, terminal_record};
 use crate::pack::walk::{Step, Unit, step_at};
 use crate::spec::{
-    ErasedCapture, MAX_FRAME_BYTES, PackHead, PackLine, PackTrailer, SKIPPABLE_HEAD_BYTES,
-    TerminalRecord, padding,
+    ErasedCapture, MAX_FRAME_BYTES, PART_FORMAT, PackHead, PackLine, PackTrailer,
+    SKIPPABLE_HEAD_BYTES, TerminalLine, full_line, padding,
 };
 
 /// Levels that are tried behind the profile's own, until the frame fits.
@@ -31,6 +32,8 @@ pub struct EraseOutcome {
     pub duplicates: Vec<CaptureId>,
     /// Frames that were made again, those of terminals among them.
     pub frames: u32,
+    /// Whether a frame did not fit into its old place: what lies behind it has other offsets.
+    pub moved: bool,
     /// What the pack says of itself now.
     pub trailer: PackTrailer,
 }
@@ -38,8 +41,7 @@ pub struct EraseOutcome {
 /// Writes the pack in `source` without these captures: bodies, URLs and heads are gone, ids and times stay.
 ///
 /// # Errors
-/// `NotFound` where a capture is not there or was erased before; `CorruptData` where the pack is damaged;
-/// `LimitExceeded` where a frame cannot be made to fit into its old place.
+/// `NotFound` where a capture is not there or was erased before; `CorruptData` where the pack is damaged.
 pub fn erase_captures<W: Write>(
     source: &dyn ReadAt,
     captures: &BTreeSet<CaptureId>,
@@ -48,7 +50,8 @@ pub fn erase_captures<W: Write>(
     let mut lines = HashMap::new();
     let scan = scan_with(source, None, &mut |unit, placed, _| {
         for line in placed {
-            let hash = *blake3::hash(&unit.raw[line.range.clone()]).as_bytes();
+            let full = full_line(&line.line, &unit.raw[line.range.clone()]);
+            let hash = *blake3::hash(&full).as_bytes();
             lines.insert(line.line.capture_id().clone(), hash);
         }
         Ok(())
@@ -66,6 +69,7 @@ pub fn erase_captures<W: Write>(
         lines,
         table: FrameTable::default(),
         frames: 0,
+        moved: false,
         bodies_gone: 0,
         terminals: Vec::new(),
     };
@@ -130,8 +134,9 @@ struct Erasing<W> {
     lines: HashMap<CaptureId, [u8; 32]>,
     table: FrameTable,
     frames: u32,
+    moved: bool,
     bodies_gone: u64,
-    terminals: Vec<(RequestKey, Vec<u8>)>,
+    terminals: Vec<TerminalLine>,
 }
 
 impl<W: Write> Erasing<W> {
@@ -182,25 +187,22 @@ impl<W: Write> Erasing<W> {
     }
 
     fn terminals(&mut self, unit: &Unit, place: usize) -> Result<()> {
-        let Content::Terminals(range) = Content::parse(&unit.raw)? else {
+        let Content::Terminals(range) = Content::parse(&unit.raw, Some(&self.head.run))? else {
             return Err(Error::corrupt("the pack changed while it was read"));
         };
         let mut lines = Vec::new();
         for line in unit.raw[range].split_inclusive(|b| *b == b'\n') {
-            let mut terminal: TerminalRecord = serde_json::from_slice(line)
-                .map_err(|e| Error::corrupt("read a terminal").caused_by(e))?;
-            let mut line = line.to_vec();
-            if self.goal.requests.contains(&terminal.request_key) {
+            let mut terminal = TerminalLine::parse(line)?;
+            if let TerminalLine::Full(terminal) = &mut terminal
+                && self.goal.requests.contains(&terminal.request_key)
+            {
                 terminal.url.clear();
-                line = serde_json::to_vec(&terminal)
-                    .map_err(|e| Error::internal("write a terminal as JSON").caused_by(e))?;
-                line.push(b'\n');
             }
-            lines.extend(&line);
-            self.terminals.push((terminal.request_key, line));
+            lines.extend(terminal.to_bytes()?);
+            self.terminals.push(terminal);
         }
         let raw = terminals_content(PackHead::member_time(&self.head.run), &lines)?;
-        self.replace(unit.offset, place, &raw, TERMINALS_FRAME_BYTES)
+        self.replace(place, &raw, TERMINALS_FRAME_BYTES)
     }
 
     fn captures(&mut self, unit: &Unit, place: usize) -> Result<()> {
@@ -208,7 +210,7 @@ impl<W: Write> Erasing<W> {
             number,
             lines,
             bodies,
-        } = Content::parse(&unit.raw)?
+        } = Content::parse(&unit.raw, Some(&self.head.run))?
         else {
             return Err(Error::corrupt("the pack changed while it was read"));
         };
@@ -224,6 +226,7 @@ impl<W: Write> Erasing<W> {
                         hop: capture.hop,
                         kind: capture.kind,
                         fetched_at: capture.fetched_at,
+                        method: (self.head.format != PART_FORMAT).then_some(capture.method),
                     });
                     let bytes = line.to_bytes()?;
                     let hash = *blake3::hash(&bytes).as_bytes();
@@ -245,11 +248,11 @@ impl<W: Write> Erasing<W> {
         }
         self.bodies_gone += (bodies.len() - frame.body_count()) as u64;
         let raw = frame.take(number)?;
-        self.replace(unit.offset, place, &raw, MAX_FRAME_BYTES)
+        self.replace(place, &raw, MAX_FRAME_BYTES)
     }
 
-    /// Frames of this content at `offset`, with their filling of exactly `old` bytes.
-    fn replace(&mut self, offset: u64, old: usize, raw: &[u8], split_bytes: usize) -> Result<()> {
+    /// Frames of this content, with their filling of exactly `old` bytes where that can be.
+    fn replace(&mut self, old: usize, raw: &[u8], split_bytes: usize) -> Result<()> {
         self.frames += 1;
         let levels = std::iter::once(self.head.profile.level()).chain(LEVELS);
         for level in levels {
@@ -258,10 +261,13 @@ impl<W: Write> Erasing<W> {
                 done => return done,
             }
         }
-        Err(Error::limit(format!(
-            "the frame at byte {offset} does not fit into its old {old} bytes, whatever the level"
-        ))
-        .hint("seal the run again without the document, and replace the pack"))
+        // Better other offsets than a document that stays.
+        self.moved = true;
+        let mut encoder = FrameEncoder::new(self.head.profile)?;
+        for piece in raw.chunks(split_bytes) {
+            self.put(&encoder.encode(piece)?, piece.len())?;
+        }
+        Ok(())
     }
 
     fn encode(&mut self, raw: &[u8], split_bytes: usize, level: i32, old: usize) -> Result<()> {
@@ -289,8 +295,12 @@ impl<W: Write> Erasing<W> {
                 digest.add_hashed(&row.capture_id, *hash);
             }
         }
-        for (key, line) in &self.terminals {
-            digest.add_terminal(key, line);
+        let asked = Asked::new(&scan.rows, &scan.methods).without(&self.goal.all);
+        for line in &self.terminals {
+            let record = terminal_record(line, &self.head.run, &asked);
+            let full = record.map(TerminalLine::Full);
+            let full = full.as_ref().unwrap_or(line).to_bytes()?;
+            digest.add_terminal(line.request_key(), &full);
         }
         let trailer = PackTrailer {
             content: digest.finish(&self.head.run),
@@ -308,6 +318,7 @@ impl<W: Write> Erasing<W> {
             duplicates: duplicates.collect(),
             erased: self.goal.asked.into_iter().collect(),
             frames: self.frames,
+            moved: self.moved,
             trailer,
         })
     }

@@ -26,6 +26,7 @@ mod part;
 mod part_shared;
 mod parts;
 mod reader;
+mod release;
 mod repair;
 #[cfg(test)]
 mod samples;
@@ -35,6 +36,7 @@ mod source;
 mod spool;
 mod tail;
 mod tar;
+mod terminals;
 mod walk;
 mod warc;
 
@@ -46,6 +48,7 @@ pub use part::{PartOptions, PartWriter, Receipt};
 pub use part_shared::{SharedPart, SharedPartOptions};
 pub use parts::{OpenParts, Part, PartCapture, TornTail, open_parts};
 pub use reader::{Capture, PackReader};
+pub use release::{PartsOutcome, release_parts};
 pub use repair::{RepairOutcome, repair_pack};
 pub use scan::{PackDamage, PackScan, scan_pack};
 pub use seal::{PackPlan, SealStats, plan_pack};

@@ -20,7 +20,7 @@ use crate::pack::durable::{create_folder, lock, sync_folder};
 use crate::pack::encode::head_content;
 use crate::pack::frame::FrameEncoder;
 use crate::spec::{
-    CaptureRecord, MAX_BODY_BYTES, MAX_FRAME_BYTES, PACK_FORMAT, PACK_SUFFIX, PackHead, PackKind,
+    CaptureRecord, MAX_BODY_BYTES, MAX_FRAME_BYTES, PACK_SUFFIX, PART_FORMAT, PackHead, PackKind,
     PackLine, PackProfile, RunKey,
 };
 use crate::time::{Clock, Instant, unique_id};
@@ -98,7 +98,7 @@ impl PartWriter {
         Ok(Self {
             folder: folder.to_owned(),
             head: PackHead {
-                format: PACK_FORMAT.to_owned(),
+                format: PART_FORMAT.to_owned(),
                 kind: PackKind::Part,
                 run: run.clone(),
                 profile: PackProfile::Live,

@@ -23,7 +23,7 @@ use crate::pack::walk::{Step, Unit, find_next, step_at};
 use crate::spec::{CaptureRecord, PACK_SUFFIX, PackHead, PackKind, PackLine, RunKey};
 
 /// The end of the name under which a torn tail is kept.
-const TORN_SUFFIX: &str = ".torn";
+pub(super) const TORN_SUFFIX: &str = ".torn";
 
 /// A part that nobody writes any more; its lock is held as long as this lives.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ fn scan(source: &FileSource, run: &RunKey) -> Result<Scan> {
     let (mut at, mut captures, mut head) = (0, 0, None);
     while let Some(step) = step_at(source, at)? {
         let error = match step {
-            Step::Unit(unit) => match Content::parse(&unit.raw) {
+            Step::Unit(unit) => match Content::parse(&unit.raw, None) {
                 Ok(Content::Head(found)) if at == 0 => {
                     check_head(&found, run)?;
                     head = Some(*found);
@@ -305,7 +305,7 @@ impl Part {
 }
 
 fn captures_of(unit: &Unit, part: usize) -> Vec<Result<PartCapture>> {
-    let lines = match Content::parse(&unit.raw) {
+    let lines = match Content::parse(&unit.raw, None) {
         Ok(Content::Captures { lines, .. }) => lines,
         Ok(_) => return Vec::new(),
         Err(error) => return vec![Err(error)],

@@ -16,7 +16,7 @@ use crate::pack::tail::PackTail;
 use crate::pack::walk::{Step, Unit, step_at};
 use crate::spec::{
     CaptureRecord, IndexRow, MAX_BODY_BYTES, MAX_FRAME_BYTES, PACK_INDEX_SUFFIX, PACK_SUFFIX,
-    PackLine, PackTrailer,
+    PackLine, PackTrailer, RunKey,
 };
 
 /// A response with its body.
@@ -84,6 +84,11 @@ impl PackReader {
     #[must_use]
     pub fn trailer(&self) -> &PackTrailer {
         &self.tail.trailer
+    }
+
+    /// Whose pack it is, where its lines need it.
+    fn run(&self) -> Option<&RunKey> {
+        self.tail.trailer.run.as_ref()
     }
 
     /// Where its bytes come from.
@@ -162,7 +167,7 @@ impl PackReader {
         };
         let line =
             part(row.line_offset, row.line_len).ok_or_else(|| bad("its line is not there"))?;
-        let PackLine::Capture(capture) = PackLine::parse(line.trim_ascii_end())? else {
+        let PackLine::Capture(capture) = PackLine::parse(line.trim_ascii_end(), self.run())? else {
             return Err(bad("the index says nothing of its erasure"));
         };
         if capture.capture_id != *id {
@@ -206,10 +211,12 @@ impl PackReader {
             }
             None
         });
-        units.flat_map(|unit| match unit.and_then(|unit| captures_of(&unit)) {
-            Ok(captures) => captures.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
-        })
+        units.flat_map(
+            |unit| match unit.and_then(|unit| captures_of(&unit, self.run())) {
+                Ok(captures) => captures.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            },
+        )
     }
 
     /// What follows `at`: the next offset, and the unit that lies there.
@@ -237,8 +244,8 @@ impl PackReader {
     }
 }
 
-fn captures_of(unit: &Unit) -> Result<Vec<Capture>> {
-    let Content::Captures { lines, bodies, .. } = Content::parse(&unit.raw)? else {
+fn captures_of(unit: &Unit, run: Option<&RunKey>) -> Result<Vec<Capture>> {
+    let Content::Captures { lines, bodies, .. } = Content::parse(&unit.raw, run)? else {
         return Ok(Vec::new());
     };
     for (hash, range) in &bodies {

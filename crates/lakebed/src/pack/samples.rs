@@ -10,8 +10,8 @@ use crate::pack::part::{PartOptions, PartWriter, Receipt};
 use crate::pack::parts::open_parts;
 use crate::pack::seal::{PackPlan, plan_pack};
 use crate::spec::{
-    CaptureRecord, PackLine, PackProfile, RawText, RunKey, TerminalRecord, TerminalState,
-    Truncated, capture_id,
+    CaptureRecord, PackLine, PackProfile, RawText, RunKey, ShortTerminal, TerminalLine,
+    TerminalRecord, TerminalState, Truncated, capture_id,
 };
 use crate::time::{Clock, Instant};
 
@@ -147,12 +147,26 @@ pub(super) fn small_frames(range: std::ops::Range<u32>) -> Vec<u8> {
     terminals.sort_by(|a, b| a.request_key.cmp(&b.request_key));
     let mut lines = Vec::new();
     for terminal in &terminals {
-        let mut line = serde_json::to_vec(terminal).unwrap();
-        line.push(b'\n');
+        let line = TerminalLine::Full(terminal.clone()).to_bytes().unwrap();
         digest.add_terminal(&terminal.request_key, &line);
-        lines.extend(line);
+        // As a seal writes them: short where the capture says the same.
+        let named = pages(range.clone()).into_iter().map(|(capture, _)| capture);
+        let says_all = named
+            .filter(|c| c.request_key == terminal.request_key)
+            .all(|c| c.kind == terminal.stage);
+        let short = ShortTerminal {
+            request_key: terminal.request_key.clone(),
+            attempts: 1,
+            hop: 0,
+        };
+        lines.push(match says_all {
+            true => TerminalLine::Short(short).to_bytes().unwrap(),
+            false => line,
+        });
     }
-    pack.terminals(&lines, terminals.len() as u64).unwrap();
+    let (count, len) = (lines.len() as u64, lines.concat().len() as u64);
+    pack.terminals(lines.into_iter().map(Ok), count, len)
+        .unwrap();
     for (capture, body) in pages(range) {
         let line = PackLine::Capture(Box::new(capture));
         let bytes = line.to_bytes().unwrap();

@@ -6,7 +6,7 @@
 //! possible header, bodies by their SHA-256, the tail by what the frames make of it. A damaged frame costs
 //! its own captures and no others.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::error::{Error, Result};
 use crate::name::{BodyHash, CaptureId, ContentHash, RequestKey};
@@ -14,12 +14,13 @@ use crate::pack::content::{Content, PlacedLine, check_body};
 use crate::pack::digest::ContentDigest;
 use crate::pack::encode::FrameTable;
 use crate::pack::source::ReadAt;
-use crate::pack::tail::{PackTail, newer_format};
+use crate::pack::tail::{PackTail, is_known, newer_format};
+use crate::pack::terminals::{Asked, terminal_record};
 use crate::pack::walk::{Step, Unit, find_next, step_at};
 use crate::spec::surt;
 use crate::spec::{
-    IndexRow, PACK_FORMAT, PADDING_MAGIC, PackHead, PackKind, PackLine, PackTrailer, RunKey,
-    TerminalRecord, Truncated,
+    IndexRow, PACK_FORMAT, PADDING_MAGIC, PART_FORMAT, PackHead, PackKind, PackLine, PackTrailer,
+    RunKey, TerminalLine, TerminalRecord, Truncated, full_line,
 };
 
 /// Something in a pack that is not as it must be.
@@ -44,7 +45,8 @@ pub(super) struct GoodUnit {
 pub struct PackScan {
     /// What its first member says; `None` where that is damaged.
     pub head: Option<PackHead>,
-    /// How every request ended; `None` where that is damaged, and in a part.
+    /// How every request ended, by request key, without those of whom only a lost capture says more; `None`
+    /// where that is damaged, and in a part.
     pub terminals: Option<Vec<TerminalRecord>>,
     /// The rows of its index, in their order.
     pub rows: Vec<IndexRow>,
@@ -57,6 +59,8 @@ pub struct PackScan {
     pub(super) units: Vec<GoodUnit>,
     /// Offset and length of the terminals' unit.
     pub(super) terminals_at: Option<(u64, u64)>,
+    /// Methods of captures that are not `GET`.
+    pub(super) methods: HashMap<CaptureId, String>,
 }
 
 impl PackScan {
@@ -114,7 +118,7 @@ pub(super) fn scan_with(
             .err()
             .unwrap_or_else(|| Error::internal("a tail without its error")));
     }
-    let mut scan = Scanner::new(tail.as_ref().ok());
+    let mut scan = Scanner::new(tail.as_ref().ok(), run);
     let end = scan.tail.map_or(source.size(), |t| t.offset);
     let mut at = 0;
     while at < end {
@@ -128,14 +132,16 @@ pub(super) fn scan_with(
             Step::Bad { error, next } => scan.bad(source, at, error.to_string(), next)?,
         };
     }
-    scan.finish(source, run, tail.as_ref().err())
+    scan.finish(source, tail.as_ref().err())
 }
 
 /// State of a scan.
 struct Scanner<'a> {
     tail: Option<&'a PackTail>,
+    /// Whose pack it is, where neither head nor tail say so.
+    given: Option<&'a RunKey>,
     head: Option<PackHead>,
-    terminals: Option<Vec<TerminalRecord>>,
+    terminals: Option<Vec<TerminalLine>>,
     terminals_at: Option<(u64, u64)>,
     named: BTreeSet<CaptureId>,
     rows: Vec<IndexRow>,
@@ -145,15 +151,18 @@ struct Scanner<'a> {
     table: FrameTable,
     seen: HashSet<BodyHash>,
     ids: HashSet<CaptureId>,
+    methods: HashMap<CaptureId, String>,
     counts: [u64; 2],
     last_number: Option<u32>,
     has_end: bool,
 }
 
 impl<'a> Scanner<'a> {
-    fn new(tail: Option<&'a PackTail>) -> Self {
+    fn new(tail: Option<&'a PackTail>, given: Option<&'a RunKey>) -> Self {
         Self {
             tail,
+            given,
+            methods: HashMap::new(),
             head: None,
             terminals: None,
             terminals_at: None,
@@ -169,6 +178,12 @@ impl<'a> Scanner<'a> {
             last_number: None,
             has_end: false,
         }
+    }
+
+    fn run(&self) -> Option<&RunKey> {
+        let told = self.tail.and_then(|t| t.trailer.run.as_ref());
+        let head = self.head.as_ref().map(|h| &h.run);
+        head.or(told).or(self.given)
     }
 
     fn note(&mut self, offset: u64, what: impl Into<String>) {
@@ -216,7 +231,7 @@ impl<'a> Scanner<'a> {
         if let Err(error) = self.check_frames(unit) {
             return self.bad(source, unit.offset, error.to_string(), next);
         }
-        let content = match Content::parse(&unit.raw) {
+        let content = match Content::parse(&unit.raw, self.run()) {
             Ok(content) => content,
             Err(error) => return self.bad(source, unit.offset, error.to_string(), next),
         };
@@ -306,7 +321,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn take_head(&mut self, unit: &Unit, head: PackHead) -> Result<Result<()>> {
-        if head.format != PACK_FORMAT {
+        if !is_known(&head.format) {
             return Err(newer_format(&head.format));
         }
         if unit.offset != 0 || self.head.is_some() {
@@ -320,17 +335,17 @@ impl<'a> Scanner<'a> {
         if self.terminals.is_some() || !self.units.is_empty() {
             return Err(Error::corrupt("`TERMINALS.jsonl` is not the second member"));
         }
-        let mut terminals = Vec::new();
-        for line in lines.split_inclusive(|b| *b == b'\n') {
-            let terminal: TerminalRecord = serde_json::from_slice(line)
-                .map_err(|e| Error::corrupt(format!("read a terminal: {e}")).caused_by(e))?;
-            terminals.push(terminal);
-            let key = terminals.last().map(|t| &t.request_key);
-            if let Some(key) = key {
-                self.digest.add_terminal(key, line);
-            }
+        let lines = lines.split_inclusive(|b| *b == b'\n');
+        let terminals = lines
+            .map(TerminalLine::parse)
+            .collect::<Result<Vec<TerminalLine>>>()?;
+        for terminal in &terminals {
+            let capture = match terminal {
+                TerminalLine::Full(terminal) => terminal.capture.clone(),
+                TerminalLine::Short(terminal) => self.run().map(|run| terminal.capture(run)),
+            };
+            self.named.extend(capture);
         }
-        self.named = terminals.iter().filter_map(|t| t.capture.clone()).collect();
         self.terminals = Some(terminals);
         self.terminals_at = Some((unit.offset, unit.bytes.len() as u64));
         Ok(())
@@ -369,8 +384,16 @@ impl<'a> Scanner<'a> {
         let blake3 = ContentHash::of(&unit.bytes);
         for line in lines {
             let id = line.line.capture_id();
-            self.digest.add_capture(id, &unit.raw[line.range.clone()]);
+            let full = full_line(&line.line, &unit.raw[line.range.clone()]);
+            self.digest.add_capture(id, &full);
             self.ids.insert(id.clone());
+            let method = match &line.line {
+                PackLine::Capture(capture) => Some(&capture.method),
+                PackLine::Erased(capture) => capture.method.as_ref(),
+            };
+            if let Some(method) = method.filter(|m| *m != "GET") {
+                self.methods.insert(id.clone(), method.clone());
+            }
             let fresh = line
                 .line
                 .body()
@@ -390,46 +413,23 @@ impl<'a> Scanner<'a> {
         });
     }
 
-    fn finish(
-        mut self,
-        source: &dyn ReadAt,
-        run: Option<&RunKey>,
-        tail_error: Option<&Error>,
-    ) -> Result<PackScan> {
-        let kind = self.head.as_ref().map(|h| h.kind);
-        if self.head.is_none() {
-            self.note(0, "`PACK.json` is missing or damaged");
-        }
-        let is_part = kind == Some(PackKind::Part);
-        if !is_part {
-            if self.terminals.is_none() {
-                self.note(0, "`TERMINALS.jsonl` is missing or damaged");
-            }
-            if !self.has_end {
-                self.note(source.size(), "the end of the tar is missing or damaged");
-            }
-            if let Some(error) = tail_error {
-                self.note(source.size(), error.to_string());
-            }
-        }
-        let run = self.head.as_ref().map(|h| h.run.clone()).or(run.cloned());
+    fn finish(mut self, source: &dyn ReadAt, tail_error: Option<&Error>) -> Result<PackScan> {
+        self.check_whole(source, tail_error);
+        let run = self.run().cloned();
+        let (terminals, lost) = self.settle_terminals(run.as_ref())?;
         let content = run
             .as_ref()
-            .map(|run: &RunKey| std::mem::take(&mut self.digest).finish(run));
-        let terminals = self.terminals.as_deref().unwrap_or_default();
-        let is_lost =
-            |t: &&TerminalRecord| t.capture.as_ref().is_some_and(|c| !self.ids.contains(c));
-        let lost = terminals
-            .iter()
-            .filter(is_lost)
-            .map(|t| t.request_key.clone())
-            .collect();
+            .map(|run| std::mem::take(&mut self.digest).finish(run));
+        let told = (self.head.as_ref().map(|h| h.format.as_str()))
+            .or(self.tail.map(|t| t.trailer.format.as_str()));
+        let format = told.unwrap_or(PACK_FORMAT).to_owned();
         let trailer = PackTrailer {
-            format: PACK_FORMAT.to_owned(),
+            run: run.filter(|_| format != PART_FORMAT),
+            format,
             content: content.unwrap_or_else(|| ContentHash::of(b"")),
             captures: self.rows.len() as u64,
             bodies: self.counts[0],
-            requests: terminals.len() as u64,
+            requests: self.terminals.as_ref().map_or(0, Vec::len) as u64,
             erased: self.counts[1],
         };
         if let (true, Some(tail)) = (self.damage.is_empty(), self.tail) {
@@ -441,14 +441,64 @@ impl<'a> Scanner<'a> {
         self.rows.sort_by(|a, b| a.order().cmp(&b.order()));
         Ok(PackScan {
             head: self.head,
-            terminals: self.terminals,
+            terminals,
             rows: self.rows,
             trailer,
             damage: self.damage,
             lost,
             units: self.units,
             terminals_at: self.terminals_at,
+            methods: self.methods,
         })
+    }
+
+    /// Notes what a pack must have and this one lacks.
+    fn check_whole(&mut self, source: &dyn ReadAt, tail_error: Option<&Error>) {
+        if self.head.is_none() {
+            self.note(0, "`PACK.json` is missing or damaged");
+        }
+        if self.head.as_ref().map(|h| h.kind) == Some(PackKind::Part) {
+            return;
+        }
+        if self.terminals.is_none() {
+            self.note(0, "`TERMINALS.jsonl` is missing or damaged");
+        }
+        if !self.has_end {
+            self.note(source.size(), "the end of the tar is missing or damaged");
+        }
+        if let Some(error) = tail_error {
+            self.note(source.size(), error.to_string());
+        }
+    }
+
+    /// The terminals with what their captures say, and the requests whose capture is lost.
+    fn settle_terminals(
+        &mut self,
+        run: Option<&RunKey>,
+    ) -> Result<(Option<Vec<TerminalRecord>>, Vec<RequestKey>)> {
+        let Some(lines) = &self.terminals else {
+            return Ok((None, Vec::new()));
+        };
+        let asked = Asked::new(&self.rows, &self.methods);
+        let (mut records, mut lost) = (Vec::with_capacity(lines.len()), Vec::new());
+        for line in lines {
+            let key = line.request_key();
+            let record = run.and_then(|run| terminal_record(line, run, &asked));
+            let capture = match line {
+                TerminalLine::Full(terminal) => terminal.capture.clone(),
+                TerminalLine::Short(terminal) => run.map(|run| terminal.capture(run)),
+            };
+            if capture.is_some_and(|id| !self.ids.contains(&id)) {
+                lost.push(key.clone());
+            }
+            let bytes = match &record {
+                Some(record) => TerminalLine::Full(record.clone()).to_bytes()?,
+                None => line.to_bytes()?,
+            };
+            self.digest.add_terminal(key, &bytes);
+            records.extend(record);
+        }
+        Ok((Some(records), lost))
     }
 }
 

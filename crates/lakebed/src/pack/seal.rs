@@ -9,7 +9,7 @@
 //!
 //! PAK-5: a pack is sealed only when every request that ended `done` has the capture it names. PAK-3: the
 //! same captures and terminals make the same bytes, in whichever parts they lie. Memory holds some hundred
-//! bytes a capture and a terminal, and one frame.
+//! bytes a capture and a terminal, whatever their URLs and heads, and one frame.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -24,7 +24,8 @@ use crate::pack::parts::{OpenParts, PartCapture};
 use crate::pack::spool::{Place, Spool};
 use crate::spec::surt;
 use crate::spec::{
-    PackFileName, PackLine, PackProfile, PackTrailer, RunKey, TerminalRecord, TerminalState,
+    PackFileName, PackLine, PackProfile, PackTrailer, RunKey, ShortTerminal, TerminalLine,
+    TerminalRecord, TerminalState, capture_id,
 };
 use crate::time::Instant;
 
@@ -38,6 +39,10 @@ struct Kept {
     fetched_at: Instant,
     capture_id: CaptureId,
     request_key: RequestKey,
+    attempt: u32,
+    hop: u32,
+    /// Hash of method and URL.
+    asked: [u8; 32],
     has_response: bool,
     body: Option<BodyHash>,
     line: Place,
@@ -49,7 +54,8 @@ pub struct PackPlan {
     run: RunKey,
     profile: PackProfile,
     kept: Vec<Kept>,
-    terminals: Vec<u8>,
+    /// The lines of the terminals by request key.
+    terminals: Vec<Place>,
     spool: Spool,
     content: ContentHash,
     stats: SealStats,
@@ -97,10 +103,24 @@ pub fn plan_pack(
     let mut stats = SealStats::default();
     let mut kept = keep_captures(parts, &mut spool, &mut stats)?;
     let mut digest = ContentDigest::default();
-    let (terminals, named) = reconcile(&kept, terminals, &mut digest, &mut stats)?;
+    let captures = kept.iter().map(|k| (&k.capture_id, k)).collect();
+    let mut books = Books {
+        run,
+        captures,
+        spool: &mut spool,
+        digest: &mut digest,
+        named: BTreeSet::new(),
+        ends: Vec::new(),
+        wrong: Vec::new(),
+        wrong_count: 0,
+    };
+    for terminal in terminals {
+        books.take(&terminal?)?;
+    }
+    let (terminals, named) = books.close()?;
+    stats.requests = terminals.len() as u64;
     stats.captures = kept.len() as u64;
-    let is_named = |k: &&Kept| named.contains(&k.capture_id);
-    stats.unnamed = stats.captures - kept.iter().filter(is_named).count() as u64;
+    stats.unnamed = stats.captures - named;
     kept.sort_by(|a, b| a.order().cmp(&b.order()));
     for capture in &kept {
         digest.add_hashed(&capture.capture_id, capture.line_hash);
@@ -164,6 +184,9 @@ fn keep(found: &PartCapture, spool: &mut Spool) -> Result<Kept> {
         fetched_at: capture.fetched_at,
         capture_id: capture.capture_id.clone(),
         request_key: capture.request_key.clone(),
+        attempt: capture.attempt,
+        hop: capture.hop,
+        asked: asked(&capture.method, &capture.url),
         has_response: capture.body_sha256.is_some(),
         body: body.cloned(),
         line: spool.put_line(&found.line)?,
@@ -171,69 +194,116 @@ fn keep(found: &PartCapture, spool: &mut Spool) -> Result<Kept> {
     })
 }
 
-/// The lines of the terminals by request key, and the captures they name.
-fn reconcile(
-    kept: &[Kept],
-    terminals: impl Iterator<Item = Result<TerminalRecord>>,
-    digest: &mut ContentDigest,
-    stats: &mut SealStats,
-) -> Result<(Vec<u8>, BTreeSet<CaptureId>)> {
-    let captures: HashMap<&CaptureId, &Kept> = kept.iter().map(|k| (&k.capture_id, k)).collect();
-    let mut terminals = terminals.collect::<Result<Vec<TerminalRecord>>>()?;
-    terminals.sort_by(|a, b| a.request_key.cmp(&b.request_key));
-    let (mut lines, mut named, mut wrong) = (Vec::new(), BTreeSet::new(), Vec::new());
-    let mut last: Option<&RequestKey> = None;
-    for terminal in &terminals {
-        if last == Some(&terminal.request_key) {
-            wrong.push((terminal, "ends twice"));
-        }
-        last = Some(&terminal.request_key);
-        match check_terminal(terminal, &captures) {
-            Ok(capture) => named.extend(capture.cloned()),
-            Err(what) => wrong.push((terminal, what)),
-        }
-        let mut line = serde_json::to_vec(terminal)
-            .map_err(|e| Error::internal("write a terminal as JSON").caused_by(e))?;
-        line.push(b'\n');
-        digest.add_terminal(&terminal.request_key, &line);
-        lines.extend(line);
-    }
-    stats.requests = terminals.len() as u64;
-    if wrong.is_empty() {
-        return Ok((lines, named));
-    }
-    let mut error = Error::precondition(format!(
-        "{} requests of the run do not agree with its captures",
-        wrong.len()
-    ))
-    .with("invariant", "PAK-5")
-    .hint("nothing was sealed; a part may be missing from the run's folder, or its tail was torn (`.torn`)")
-    .hint("fetch these requests again in a run of their own, or end them as dead");
-    for (terminal, what) in wrong.iter().take(NAMED_REQUESTS) {
-        let (key, url) = (&terminal.request_key, &terminal.url);
-        error = error.detail(format!("request `{key}` {what}: {url}"));
-    }
-    if wrong.len() > NAMED_REQUESTS {
-        error = error.detail(format!("and {} more", wrong.len() - NAMED_REQUESTS));
-    }
-    Err(error)
+/// What is asked for, in the size in which it is kept in memory.
+fn asked(method: &str, url: &str) -> [u8; 32] {
+    *blake3::hash(format!("{method} {url}").as_bytes()).as_bytes()
 }
 
-fn check_terminal<'t>(
-    terminal: &'t TerminalRecord,
-    captures: &HashMap<&CaptureId, &Kept>,
-) -> Result<Option<&'t CaptureId>, &'static str> {
+/// The comparison of the captures with the terminals, which come in any order and are not kept in memory.
+struct Books<'a> {
+    run: &'a RunKey,
+    captures: HashMap<&'a CaptureId, &'a Kept>,
+    spool: &'a mut Spool,
+    digest: &'a mut ContentDigest,
+    named: BTreeSet<&'a CaptureId>,
+    ends: Vec<(RequestKey, Place)>,
+    /// The first requests that do not agree, and why.
+    wrong: Vec<String>,
+    wrong_count: usize,
+}
+
+impl Books<'_> {
+    fn take(&mut self, terminal: &TerminalRecord) -> Result<()> {
+        match check_terminal(terminal, &self.captures) {
+            Ok(capture) => self.named.extend(capture.map(|k| &k.capture_id)),
+            Err(what) => {
+                let url = &terminal.url;
+                self.note(&terminal.request_key, &format!("{what}: {url}"));
+            }
+        }
+        let full = TerminalLine::Full(terminal.clone());
+        self.digest
+            .add_terminal(&terminal.request_key, &full.to_bytes()?);
+        let line = self.short(terminal).unwrap_or(full);
+        let place = self.spool.put_line(&line.to_bytes()?)?;
+        self.ends.push((terminal.request_key.clone(), place));
+        Ok(())
+    }
+
+    fn note(&mut self, key: &RequestKey, what: &str) {
+        self.wrong_count += 1;
+        if self.wrong.len() < NAMED_REQUESTS {
+            self.wrong.push(format!("request `{key}` {what}"));
+        }
+    }
+
+    /// The terminal without what its captures say; `None` where it says more.
+    fn short(&self, terminal: &TerminalRecord) -> Option<TerminalLine> {
+        let named = self.captures.get(terminal.capture.as_ref()?)?;
+        let short = ShortTerminal {
+            request_key: terminal.request_key.clone(),
+            attempts: terminal.attempts,
+            hop: named.hop,
+        };
+        let first = capture_id(self.run, &short.request_key, short.attempts, 0);
+        let first = self.captures.get(&first)?;
+        let says_all = terminal.state == TerminalState::Done
+            && terminal.class.is_none()
+            && short.capture(self.run) == named.capture_id
+            && (first.attempt, first.hop) == (terminal.attempts, 0)
+            && first.request_key == terminal.request_key
+            && first.kind == terminal.stage
+            && first.asked == asked(&terminal.method, &terminal.url);
+        says_all.then_some(TerminalLine::Short(short))
+    }
+
+    /// The places of the lines by request key, and how many captures are named.
+    fn close(mut self) -> Result<(Vec<Place>, u64)> {
+        let mut ends = std::mem::take(&mut self.ends);
+        ends.sort_by(|a, b| a.0.cmp(&b.0));
+        for pair in ends.windows(2) {
+            if let [(one, _), (other, _)] = pair
+                && one == other
+            {
+                self.note(one, "ends twice");
+            }
+        }
+        if self.wrong.is_empty() {
+            let places = ends.into_iter().map(|(_, place)| place).collect();
+            return Ok((places, self.named.len() as u64));
+        }
+        let mut error = Error::precondition(format!(
+            "{} requests of the run do not agree with its captures",
+            self.wrong_count
+        ))
+        .with("invariant", "PAK-5")
+        .hint("nothing was sealed; a part may be missing from the run's folder, or its tail was torn (`.torn`)")
+        .hint("fetch these requests again in a run of their own, or end them as dead");
+        for what in &self.wrong {
+            error = error.detail(what.clone());
+        }
+        if self.wrong_count > self.wrong.len() {
+            error = error.detail(format!("and {} more", self.wrong_count - self.wrong.len()));
+        }
+        Err(error)
+    }
+}
+
+fn check_terminal<'k>(
+    terminal: &TerminalRecord,
+    captures: &HashMap<&CaptureId, &'k Kept>,
+) -> Result<Option<&'k Kept>, &'static str> {
     match (terminal.state, &terminal.capture) {
         (TerminalState::Dead, None) => Ok(None),
         (TerminalState::Dead, Some(_)) => Err("is dead and names a capture"),
         (TerminalState::Done, None) => Err("is done and names no capture"),
-        (TerminalState::Done, Some(id)) => match captures.get(id) {
+        (TerminalState::Done, Some(id)) => match captures.get(id).copied() {
             None => Err("is done, and its capture is in no part"),
             Some(kept) if kept.request_key != terminal.request_key => {
                 Err("is done by the capture of another request")
             }
             Some(kept) if !kept.has_response => Err("is done by a capture without a response"),
-            Some(_) => Ok(Some(id)),
+            Some(kept) => Ok(Some(kept)),
         },
     }
 }
@@ -269,7 +339,10 @@ impl PackPlan {
     /// `Unavailable` where `out` cannot be written.
     pub fn write<W: Write>(&mut self, out: W) -> Result<(W, PackTrailer)> {
         let mut pack = PackEncoder::begin(out, &self.run, self.profile)?;
-        pack.terminals(&self.terminals, self.stats.requests)?;
+        let len = self.terminals.iter().map(|p| p.raw_len()).sum();
+        let spool = &mut self.spool;
+        let lines = self.terminals.iter().map(|place| spool.read(*place));
+        pack.terminals(lines, self.stats.requests, len)?;
         let mut groups: HashMap<&BodyHash, Vec<usize>> = HashMap::new();
         for (index, capture) in self.kept.iter().enumerate() {
             if let Some(hash) = &capture.body {
@@ -292,7 +365,7 @@ impl PackPlan {
 
 fn write_one<W: Write>(pack: &mut PackEncoder<W>, capture: &Kept, spool: &mut Spool) -> Result<()> {
     let bytes = spool.read(capture.line)?;
-    let line = PackLine::parse(bytes.trim_ascii_end())?;
+    let line = PackLine::parse(bytes.trim_ascii_end(), None)?;
     pack.capture(&line, &bytes, || match &capture.body {
         Some(hash) => spool.body(hash),
         None => Ok(Vec::new()),

@@ -31,6 +31,13 @@ pub(super) struct Place {
     raw: usize,
 }
 
+impl Place {
+    /// Bytes of what lies there.
+    pub(super) fn raw_len(&self) -> u64 {
+        self.raw as u64
+    }
+}
+
 impl Spool {
     /// A spool in the folder, which need not exist yet.
     pub(super) fn create(folder: &Path) -> Result<Self> {

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::pack::source::ReadAt;
 use crate::spec::{
-    PACK_FORMAT, PackTrailer, SEEK_FOOTER_BYTES, SeekRow, decode_seek_table, decode_trailer,
-    seek_table_bytes,
+    PACK_FORMAT, PART_FORMAT, PackTrailer, SEEK_FOOTER_BYTES, SeekRow, decode_seek_table,
+    decode_trailer, seek_table_bytes,
 };
 
 /// What is read first: enough for the tail of a pack of some thousand frames.
@@ -75,7 +75,7 @@ impl PackTail {
         let begin = end.len() - usize::try_from(tail_len).unwrap_or(end.len());
         let bytes = end.slice(begin..);
         let (trailer, digests) = decode_trailer(&bytes[..bytes.len() - table_len])?;
-        if trailer.format != PACK_FORMAT {
+        if !is_known(&trailer.format) {
             return Err(newer_format(&trailer.format));
         }
         if digests.len() != frames.len() {
@@ -109,6 +109,11 @@ impl PackTail {
 fn read_end(source: &dyn ReadAt, length: u64) -> Result<Bytes> {
     let length_bytes = usize::try_from(length).unwrap_or(usize::MAX);
     source.read_at(source.size() - length, length_bytes)
+}
+
+/// Whether packs of this format are read.
+pub(super) fn is_known(format: &str) -> bool {
+    [PACK_FORMAT, PART_FORMAT].contains(&format)
 }
 
 /// The error of a format this program does not know.

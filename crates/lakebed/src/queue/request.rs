@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
-use crate::spec::RunKey;
+use crate::spec::{RunKey, request_key};
 
 /// A request to enqueue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,22 +44,10 @@ impl NewRequest {
         }
     }
 
-    /// Its key: what is asked for. Each part is led by its length, so that no two requests meet
-    /// (`POST /fo` with `o` is not `POST /foo`); an absent body is not an empty one.
+    /// Its key: what is asked for ([`request_key`]).
     #[must_use]
     pub fn key(&self) -> RequestKey {
-        let mut bytes = b"request/1".to_vec();
-        let mut part = |text: &[u8]| {
-            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(text);
-        };
-        part(self.stage.as_str().as_bytes());
-        part(self.method.as_bytes());
-        part(self.url.as_bytes());
-        if let Some(body) = &self.body {
-            part(body);
-        }
-        RequestKey::of(&bytes)
+        request_key(&self.stage, &self.method, &self.url, self.body.as_deref())
     }
 
     /// The name of its host, with the port where it is not the usual one.

@@ -98,6 +98,19 @@ pub fn capture_id(run: &RunKey, key: &RequestKey, attempt: u32, hop: u32) -> Cap
     CaptureId::of(text.as_bytes())
 }
 
+/// The key of a request: what is asked for. Each part is led by its length, so that no two requests meet
+/// (`POST /fo` with `o` is not `POST /foo`); an absent body is not an empty one.
+#[must_use]
+pub fn request_key(stage: &StageName, method: &str, url: &str, body: Option<&[u8]>) -> RequestKey {
+    let mut bytes = b"request/1".to_vec();
+    let parts = [stage.as_str().as_bytes(), method.as_bytes(), url.as_bytes()];
+    for part in parts.into_iter().chain(body) {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    RequestKey::of(&bytes)
+}
+
 /// The encoding of a body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CharsetSpec {

@@ -24,6 +24,7 @@ mod lake;
 mod pack;
 mod pack_index;
 mod pack_seek;
+mod pack_short;
 mod partition;
 mod record;
 mod reject;
@@ -36,7 +37,7 @@ mod terminal;
 
 pub use canonical_url::{CanonicalUrl, MAX_URL_BYTES, QueryOrder};
 pub use capture::{
-    CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id,
+    CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id, request_key,
 };
 pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
 pub use columns::{
@@ -46,9 +47,10 @@ pub use columns::{
 pub use lake::{LAKE_FORMAT, LakeSpec};
 pub use pack::{
     ErasedCapture, LONE_BODY_BYTES, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_SHARED_LINES_BYTES,
-    MAX_WINDOW_LOG, PACK_FORMAT, PACK_HEAD_NAME, PACK_INDEX_SUFFIX, PACK_SUFFIX, PackFileName,
-    PackHead, PackKind, PackLine, PackProfile, PackTrailer, TAR_END_BYTES, TERMINALS_NAME,
-    body_member_name, lines_member_name, parse_body_member_name, parse_lines_member_name,
+    MAX_WINDOW_LOG, PACK_FORMAT, PACK_HEAD_NAME, PACK_INDEX_SUFFIX, PACK_RULES, PACK_SUFFIX,
+    PART_FORMAT, PackFileName, PackHead, PackKind, PackLine, PackProfile, PackTrailer,
+    TAR_END_BYTES, TERMINALS_NAME, body_member_name, lines_member_name, parse_body_member_name,
+    parse_lines_member_name,
 };
 pub use pack_index::{IndexRow, pack_index_schema};
 pub use pack_seek::{
@@ -56,6 +58,7 @@ pub use pack_seek::{
     SeekRow, TRAILER_MAGIC, decode_seek_table, decode_trailer, encode_seek_table, encode_trailer,
     padding, seek_table_bytes,
 };
+pub use pack_short::{ShortTerminal, TerminalLine, full_line, short_line};
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,

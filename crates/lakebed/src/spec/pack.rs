@@ -16,8 +16,12 @@ use crate::name::{BodyHash, CaptureId, ContentHash, RequestKey, RunName, StageNa
 use crate::spec::{CaptureRecord, RunKey};
 use crate::time::{BusinessDate, Instant};
 
-/// The format this program writes.
-pub const PACK_FORMAT: &str = "rawpack/1";
+/// The format of the packs this program writes.
+pub const PACK_FORMAT: &str = "rawpack/2";
+/// The format of parts; packs of it are read as well.
+pub const PART_FORMAT: &str = "rawpack/1";
+/// The rule that makes a pack's identity, in the log: packs of every format so far.
+pub const PACK_RULES: &str = "rawpack/1";
 /// Name of the first member.
 pub const PACK_HEAD_NAME: &str = "PACK.json";
 /// Name of the member that says how every request ended.
@@ -117,7 +121,7 @@ impl PackProfile {
 /// `PACK.json`: the first member of a part or pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackHead {
-    /// `rawpack/1`.
+    /// [`PACK_FORMAT`] or [`PART_FORMAT`].
     pub format: String,
     /// Part or pack.
     pub kind: PackKind,
@@ -145,8 +149,11 @@ impl PackHead {
 /// The trailer of a pack: what it holds as a whole. The digests of its frames follow it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackTrailer {
-    /// `rawpack/1`.
+    /// As in the head.
     pub format: String,
+    /// Whose pack it is; absent in `rawpack/1`.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<RunKey>,
     /// BLAKE3 over run, captures and terminals: equal where two packs hold the same, however packed.
     pub content: ContentHash,
     /// Lines, erased ones included.
@@ -177,6 +184,9 @@ pub struct ErasedCapture {
     pub kind: StageName,
     /// When it was fetched.
     pub fetched_at: Instant,
+    /// How it was asked for; absent in `rawpack/1`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub method: Option<String>,
 }
 
 /// A line of `m/<frame>.jsonl`.
@@ -237,20 +247,6 @@ impl PackLine {
             .map_err(|e| Error::internal("write a capture as JSON").caused_by(e))?;
         bytes.push(b'\n');
         Ok(bytes)
-    }
-
-    /// Reads a line, without its end.
-    ///
-    /// # Errors
-    /// `CorruptData` for anything else.
-    pub fn parse(line: &[u8]) -> Result<Self> {
-        // Not by trying both forms: the error of the one that is meant must survive.
-        const ERASED: &[u8] = b"{\"erased\":true,";
-        let parsed = match line.starts_with(ERASED) {
-            true => serde_json::from_slice(line).map(Self::Erased),
-            false => serde_json::from_slice(line).map(|c| Self::Capture(Box::new(c))),
-        };
-        parsed.map_err(|e| Error::corrupt(format!("read a capture: {e}")).caused_by(e))
     }
 }
 
@@ -443,10 +439,11 @@ mod tests {
             hop: 0,
             kind: "detail".parse().unwrap(),
             fetched_at: Instant::from_micros(1),
+            method: None,
         });
         let bytes = line.to_bytes().unwrap();
-        assert_eq!(PackLine::parse(bytes.trim_ascii_end()).unwrap(), line);
-        assert!(PackLine::parse(b"{\"erased\":true,\"url\":\"x\"}").is_err());
-        assert!(PackLine::parse(b"{}").is_err());
+        assert_eq!(PackLine::parse(bytes.trim_ascii_end(), None).unwrap(), line);
+        assert!(PackLine::parse(b"{\"erased\":true,\"url\":\"x\"}", None).is_err());
+        assert!(PackLine::parse(b"{}", None).is_err());
     }
 }

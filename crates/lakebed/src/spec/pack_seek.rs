@@ -202,6 +202,7 @@ mod tests {
     fn trailer() -> PackTrailer {
         PackTrailer {
             format: "rawpack/1".to_owned(),
+            run: None,
             content: ContentHash::of(b"x"),
             captures: 3,
             bodies: 2,

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::ErrorKind;
 use crate::pack::encode::PackEncoder;
+use crate::pack::erase::erase_captures;
 use crate::pack::index::{PackIndex, write_index};
 use crate::pack::part::{PartOptions, PartWriter};
 use crate::pack::parts::open_parts;
@@ -158,7 +159,7 @@ fn an_empty_run_has_a_pack() {
 #[test]
 fn many_captures_of_one_body_do_not_make_one_endless_frame() {
     let mut pack = PackEncoder::begin(Vec::new(), &run(), PackProfile::Std).unwrap();
-    pack.terminals(b"", 0).unwrap();
+    pack.terminals(std::iter::empty(), 0, 0).unwrap();
     let mut digest = ContentDigest::default();
     for n in 0..3000 {
         let line = PackLine::Capture(Box::new(capture(n, b"the same")));
@@ -182,7 +183,7 @@ fn a_body_beyond_a_frame_is_read_by_one_read() {
     let mut pack = PackEncoder::begin(Vec::new(), &run(), PackProfile::Std)
         .unwrap()
         .split_at(64 << 10);
-    pack.terminals(b"", 0).unwrap();
+    pack.terminals(std::iter::empty(), 0, 0).unwrap();
     let mut digest = ContentDigest::default();
     for (n, body) in [
         (1, b"small".to_vec()),
@@ -231,6 +232,88 @@ fn deep_packs_are_smaller_and_say_the_same() {
 fn keys_of_samples_differ() {
     assert_ne!(key(1), key(2));
     assert_eq!(pack_of(0..5), pack_of(0..5));
+}
+
+/// Redirects, bodies, later attempts, the dead, and ends that say more than their captures.
+#[test]
+fn terminals_come_back_whatever_their_form() {
+    let with_hop = |n, attempt, hop, method: &str| {
+        let mut record = CaptureRecord {
+            attempt,
+            hop,
+            method: method.to_owned(),
+            url: format!("https://{}.example/{n}", ["z", "a"][hop as usize % 2]),
+            capture_id: capture_id(&run(), &key(n), attempt, hop),
+            ..capture(n, &body(n))
+        };
+        record.kind = "detail".parse().unwrap();
+        (record, body(n))
+    };
+    let all = [
+        with_hop(1, 1, 0, "GET"),
+        with_hop(1, 2, 0, "POST"),
+        with_hop(1, 2, 1, "GET"),
+        with_hop(2, 1, 0, "GET"),
+        (failure(3), Vec::new()),
+        with_hop(4, 1, 1, "GET"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    write_part(folder.path(), &all, 2);
+    let end = |n, attempts, capture: usize, method: &str, url: &str| TerminalRecord {
+        method: method.to_owned(),
+        url: url.to_owned(),
+        attempts,
+        capture: Some(all[capture].0.capture_id.clone()),
+        ..terminal(n)
+    };
+    let dead = TerminalRecord {
+        state: TerminalState::Dead,
+        class: Some("connect".parse().unwrap()),
+        capture: None,
+        ..terminal(3)
+    };
+    let mut ends = vec![
+        end(1, 2, 2, "POST", "https://z.example/1"),
+        end(2, 1, 3, "GET", "https://elsewhere.example/2"),
+        dead,
+        end(4, 1, 5, "GET", "https://z.example/4"),
+    ];
+    let parts = open_parts(folder.path(), &run()).unwrap();
+    let given = ends.clone().into_iter().map(Ok);
+    let plan = plan_pack(&run(), &parts, given, PackProfile::Std, folder.path());
+    let bytes = plan.unwrap().write(Vec::new()).unwrap().0;
+    ends.sort_by(|a, b| a.request_key.cmp(&b.request_key));
+    let scan = scan_pack(&MemorySource::new(bytes.clone())).unwrap();
+    scan.check("memory").unwrap();
+    assert_eq!(scan.terminals.unwrap(), ends);
+    let named: BTreeSet<CaptureId> = (scan.rows.into_iter().filter(|r| r.is_named))
+        .map(|r| r.capture_id)
+        .collect();
+    let expected = ends.iter().filter_map(|t| t.capture.clone()).collect();
+    assert_eq!(named, expected);
+    let text = crate::pack::frame::decode_up_to(&bytes, 1 << 20).unwrap();
+    let short = format!(
+        "{{\"request_key\":\"{}\",\"attempts\":2,\"hop\":1}}\n",
+        key(1)
+    );
+    let contains = |what: &str| memchr::memmem::find(&text, what.as_bytes()).is_some();
+    assert!(
+        contains(&short) && contains("elsewhere"),
+        "only what is said by captures is left out"
+    );
+
+    // What is erased says nothing of its URL, and its request keeps its end.
+    let first = BTreeSet::from([all[1].0.capture_id.clone(), all[2].0.capture_id.clone()]);
+    let mut out = Vec::new();
+    drop(erase_captures(&MemorySource::new(bytes), &first, &mut out).unwrap());
+    let scan = scan_pack(&MemorySource::new(out)).unwrap();
+    scan.check("memory").unwrap();
+    for end in &mut ends {
+        if end.request_key == key(1) {
+            end.url.clear();
+        }
+    }
+    assert_eq!(scan.terminals.unwrap(), ends);
 }
 
 proptest! {

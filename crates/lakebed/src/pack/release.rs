@@ -1,0 +1,138 @@
+//! Parts go when the lake holds what they hold: the pack of their run is committed, and it was read whole.
+//!
+//! PAK-9: a part is deleted only after its run's pack was found by the log at its place, read from its first to its
+//! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::log::{DatasetState, find_file, load};
+use crate::name::{BatchLabel, CaptureId, ContentHash};
+use crate::pack::commit::raw_dataset;
+use crate::pack::durable::sync_folder;
+use crate::pack::parts::{OpenParts, TORN_SUFFIX, open_parts};
+use crate::pack::scan::scan_pack;
+use crate::pack::source::FileSource;
+use crate::spec::{PackFileName, PartitionKey, RunKey};
+use crate::store::Lake;
+
+/// What became of the parts of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum PartsOutcome {
+    /// There are none on this machine.
+    None,
+    /// The lake holds all of it: they are gone, or would go.
+    Released {
+        /// Parts.
+        parts: u64,
+        /// Their bytes, torn tails included.
+        bytes: u64,
+    },
+    /// They stay; why, in words.
+    Kept(String),
+}
+
+/// Deletes the parts of a run that is over, if its pack holds them; with `dry_run` only says so.
+///
+/// # Errors
+/// What reading the log or the parts fails with; nothing was deleted then.
+pub async fn release_parts(
+    lake: &Lake,
+    folder: &Path,
+    run: &RunKey,
+    dry_run: bool,
+) -> Result<PartsOutcome> {
+    // Their locks are held to the end of the call: nobody opens one meanwhile.
+    let parts = open_parts(folder, run)?;
+    if let Some(live) = parts.live.first() {
+        return Ok(PartsOutcome::Kept(format!(
+            "its part `{live}` is still being written or read"
+        )));
+    }
+    if parts.parts.is_empty() {
+        return Ok(PartsOutcome::None);
+    }
+    if let Some(doubt) = find_doubt(lake, &parts, run).await? {
+        return Ok(PartsOutcome::Kept(doubt));
+    }
+    kill_point("pack.parts_checked");
+    let torn = torn_tails(folder)?;
+    let tail_bytes = torn
+        .iter()
+        .map(|path| fs::metadata(path).map_or(0, |m| m.len()));
+    let released = PartsOutcome::Released {
+        parts: parts.parts.len() as u64,
+        bytes: parts.parts.iter().map(|p| p.bytes).sum::<u64>() + tail_bytes.sum::<u64>(),
+    };
+    if dry_run {
+        return Ok(released);
+    }
+    // Tails first: one that is left alone would look like that of a part that is still to come.
+    for path in torn
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(parts.parts.iter().map(|p| p.path()))
+    {
+        fs::remove_file(path).map_err(|e| Error::io("delete the part", path.display(), e))?;
+        kill_point("pack.part_deleted");
+    }
+    sync_folder(folder)?;
+    Ok(released)
+}
+
+/// Why the parts are not known to be in the lake; `None` where they are.
+async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Option<String>> {
+    let state = load(lake, &raw_dataset(run)?).await?.state;
+    let Some((key, content)) = committed(&state, run)? else {
+        return Ok(Some("its pack is not in the lake".to_owned()));
+    };
+    let name = PackFileName::new(run, &content).pack();
+    let Some(place) = find_file(lake, &state, &key, &name).await? else {
+        return Ok(Some(format!("its pack `{name}` is not at its place")));
+    };
+    let Some(local) = lake.store().local_path(&place) else {
+        return Ok(Some(
+            "its pack is on a store that keeps no local files".to_owned(),
+        ));
+    };
+    let scan = scan_pack(&FileSource::open(&local)?)?;
+    if !scan.is_whole() || scan.trailer.content != content {
+        return Ok(Some(format!("its pack `{name}` is damaged")));
+    }
+    let held: BTreeSet<&CaptureId> = scan.rows.iter().map(|row| &row.capture_id).collect();
+    let mut missing = 0_u64;
+    for found in parts.captures() {
+        missing += u64::from(!held.contains(&found?.capture.capture_id));
+    }
+    Ok((missing > 0).then(|| format!("its parts hold {missing} responses that its pack does not")))
+}
+
+/// The partition of the run's pack and the identity of what it holds.
+fn committed(state: &DatasetState, run: &RunKey) -> Result<Option<(PartitionKey, ContentHash)>> {
+    let label: BatchLabel = run.run.as_str().parse()?;
+    let mut found = state.visible_labelled(run.date, &label);
+    Ok(found
+        .next()
+        .map(|(key, input)| (*key, input.spec.content.clone())))
+}
+
+fn torn_tails(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |e| Error::io("list the folder", folder.display(), e);
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let is_torn = |name: &str| name.ends_with(TORN_SUFFIX);
+        if path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .is_some_and(is_torn)
+        {
+            found.insert(path);
+        }
+    }
+    Ok(found.into_iter().collect())
+}
