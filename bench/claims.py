@@ -11,25 +11,28 @@ import statistics
 
 import mariadb
 import postgres
-from measure import Run, fresh, harness, median, rounds, run, verdict
+from measure import fresh, harness, note, run, verdict
 
 BATCHES = (1, 10, 100)
 TARGET = 0.8
 FLAT = 0.1
 # Connections of one process, as the ceiling was measured first.
 WORKERS = {"SQLite": 1, "PostgreSQL": 8, "MariaDB": 4}
-# Requests that are there to be taken, for each second and batch: more than the fastest side takes.
-RATE = {1: 25_000, 10: 100_000, 100: 200_000}
+# Requests that are there to be taken, for each second: more than the fastest side takes.
+RATE = {"SQLite": {1: 15_000, 10: 70_000, 100: 140_000}, "PostgreSQL": {1: 6_000, 10: 30_000, 100: 90_000},
+        "MariaDB": {1: 5_000, 10: 15_000, 100: 30_000}}
+SECONDS = 2
 
 
-def measured(options, server: str, database: str, side: str, batch: int, done: int = 0, snapshot: int = 0, seconds: int = 3) -> Run:
-    command = [harness(options), "queue", side, server, "--batch", batch, "--workers", WORKERS[database], "--seconds", seconds,
-               "--rows", RATE[batch] * seconds, "--done", done, "--snapshot", snapshot]
-    done_run = run(command)
-    answer = json.loads(done_run.stdout)
-    done_run.wall_s = answer["wall_s"]
-    done_run.extra = {"rate": answer["count"] / answer["wall_s"]}
-    return done_run
+def measured(options, server: str, database: str, contestants: list[str], batch: int, done: int = 0) -> dict[str, list[float]]:
+    """The rates of the contestants, round by round."""
+    command = [harness(options), "queue", server, *contestants, "--batch", batch, "--workers", WORKERS[database], "--seconds", SECONDS,
+               "--rows", RATE[database][batch] * SECONDS, "--done", done, "--rounds", options.rounds]
+    answer = json.loads(run(command).stdout)
+    rates = {who: [one["count"] / one["wall_s"] for one in answer[who]] for who in contestants}
+    for who, found in rates.items():
+        note(f"queue {database} {batch} {who}: {', '.join(f'{rate:,.0f}' for rate in found)} a second")
+    return rates
 
 
 @contextlib.contextmanager
@@ -48,7 +51,7 @@ def queue_part(options) -> str:
     text = []
     with servers() as found:
         lines = ["### Claims and finishes a second, beside bare SQL\n",
-                 f"Median of {options.rounds} rounds of three seconds; the ratio is that of the two rates within each round, its median.\n",
+                 f"Median of {options.rounds} rounds of {SECONDS} seconds; the ratio is that of the two rates within each round, its median.\n",
                  "| database | workers | batch | **Lakebed** | bare SQL | ratio | target 0.8 |", "| --- | --- | --- | --- | --- | --- | --- |"]
         for database, server in found.items():
             for batch in BATCHES:
@@ -57,17 +60,16 @@ def queue_part(options) -> str:
     return "\n".join(text)
 
 
-def paired(left: list[Run], right: list[Run]) -> float:
+def paired(left: list[float], right: list[float]) -> float:
     """The median of the ratios within the rounds: what else the machine does meets both."""
-    return statistics.median(a.extra["rate"] / b.extra["rate"] for a, b in zip(left, right))
+    return statistics.median(a / b for a, b in zip(left, right))
 
 
 def beside(options, database: str, server: str, batch: int) -> str:
-    contestants = {side: lambda side=side: measured(options, server, database, side, batch) for side in ("lakebed", "raw")}
-    runs = rounds(options.rounds, contestants, f"queue {database} {batch}")
-    ratio = paired(runs["lakebed"], runs["raw"])
-    return (f"| {database} | {WORKERS[database]} | {batch} | {median(runs['lakebed'], 'rate'):,.0f} | "
-            f"{median(runs['raw'], 'rate'):,.0f} | {ratio:.2f} | {verdict(ratio >= TARGET)} |")
+    rates = measured(options, server, database, ["lakebed", "raw"], batch)
+    ratio = paired(rates["lakebed"], rates["raw"])
+    return (f"| {database} | {WORKERS[database]} | {batch} | {statistics.median(rates['lakebed']):,.0f} | "
+            f"{statistics.median(rates['raw']):,.0f} | {ratio:.2f} | {verdict(ratio >= TARGET)} |")
 
 
 def flat_text(options, found: dict[str, str]) -> str:
@@ -77,16 +79,15 @@ def flat_text(options, found: dict[str, str]) -> str:
              "| database | empty | behind the ended ones | ratio | within 10 % | snapshot open | ratio | bare SQL, snapshot open |",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for database, server in found.items():
-        def one(side: str, done: int = 0, snapshot: int = 0):
-            return lambda: measured(options, server, database, side, 100, done, snapshot, seconds=5)
-        contestants = {"empty": one("lakebed"), "full": one("lakebed", done=done)}
+        contestants = ["lakebed", "lakebed:full"]
         if database == "PostgreSQL":
-            contestants |= {"snapshot": one("lakebed", snapshot=1), "raw snapshot": one("raw", snapshot=1)}
-        runs = rounds(options.rounds, contestants, f"queue {database}")
-        ratio = paired(runs["full"], runs["empty"])
-        held = ("| | |" if "snapshot" not in runs else
-                f"| {median(runs['snapshot'], 'rate'):,.0f} | {paired(runs['snapshot'], runs['empty']):.2f} | "
-                f"{median(runs['raw snapshot'], 'rate'):,.0f} |")
-        lines.append(f"| {database} | {median(runs['empty'], 'rate'):,.0f} | {median(runs['full'], 'rate'):,.0f} | {ratio:.2f} | "
+            contestants += ["lakebed:snapshot", "raw:snapshot"]
+        rates = measured(options, server, database, contestants, 100, done)
+        middle = {who: statistics.median(of) for who, of in rates.items()}
+        ratio = paired(rates["lakebed:full"], rates["lakebed"])
+        held = ("| | |" if len(contestants) == 2 else
+                f"| {middle['lakebed:snapshot']:,.0f} | {paired(rates['lakebed:snapshot'], rates['lakebed']):.2f} | "
+                f"{middle['raw:snapshot']:,.0f} |")
+        lines.append(f"| {database} | {middle['lakebed']:,.0f} | {middle['lakebed:full']:,.0f} | {ratio:.2f} | "
                      f"{verdict(ratio >= 1 - FLAT)} {held}")
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@
 //! lakebed-bench commits PROJECT DATASET DATE INPUTS THREADS    one commit for each file in the folder INPUTS
 //! lakebed-bench lake PROJECT TEMPLATE ROWS DATASET... --days N --files N
 //!                                                              a lake of many partitions, all of one Parquet file
-//! lakebed-bench queue lakebed|raw SERVER --batch N --workers N --seconds S --rows N --done N --snapshot 0|1
+//! lakebed-bench queue SERVER lakebed|raw[:full|:snapshot]... --batch N --workers N --seconds S --rows N --done N --rounds N
 //!                                                              claims and finishes a second; SERVER is a folder
 //!                                                              for SQLite, or the URL of a server
 //! lakebed-bench packs fill PAGES PARTS | spread SOURCE PARTS OUT | seal SOURCE PARTS OUT | replay OUT | get OUT
@@ -92,8 +92,8 @@ fn run_with_runtime(args: &[&str]) -> Result<Value> {
             let template = lake::Template::read(Path::new(template), number(rows)?)?;
             lake::write(&runtime, Path::new(project), &template, &datasets, shape)
         }
-        ["queue", side, server, rest @ ..] => {
-            let job = queue::Job::parse(side, rest)?;
+        ["queue", server, rest @ ..] => {
+            let job = queue::Job::parse(rest)?;
             runtime.block_on(queue::measure(server, &job))
         }
         ["load", project] => govern::measure_load(&runtime, Path::new(project)),

@@ -4,7 +4,7 @@ use lakebed::queue::{NewRequest, Queue, RunOptions};
 use lakebed::spec::RunKey;
 use lakebed::{Error, Result};
 
-use super::place::{Place, Pool};
+use super::place::{Place, Pool, parts};
 
 /// First number of the requests that are filled in.
 const FIRST: i64 = 10_000_000;
@@ -24,11 +24,12 @@ pub async fn fill_queue(place: &Place, queue: &Queue, rows: i64, done: i64) -> R
     let seeded = queue.add_seeds(run.id, &[seed], 0).await?;
     queue.open_run(run.id, seeded.announced, "plan").await?;
     let pool = place.connect(1).await?;
-    if done > 0 {
-        pool.run(&fill_sql(&pool, run.id, FIRST, done, 2)).await?;
+    for (first, count) in parts(FIRST, done) {
+        pool.run(&fill_sql(&pool, run.id, first, count, 2)).await?;
     }
-    pool.run(&fill_sql(&pool, run.id, FIRST + done, rows, 0))
-        .await?;
+    for (first, count) in parts(FIRST + done, rows) {
+        pool.run(&fill_sql(&pool, run.id, first, count, 0)).await?;
+    }
     pool.settle().await?;
     Ok(run.id)
 }

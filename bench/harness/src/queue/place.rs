@@ -24,6 +24,15 @@ pub enum Pool {
     Mysql(MySqlPool),
 }
 
+/// Requests that are filled in by one statement: a server writes its log by and by, not all at once.
+const PART: i64 = 100_000;
+
+/// Numbers from `first` on, in parts: where each begins, and how many it has.
+pub fn parts(first: i64, count: i64) -> impl Iterator<Item = (i64, i64)> {
+    let whole = (0..count).step_by(PART.unsigned_abs() as usize);
+    whole.map(move |at| (first + at, PART.min(count - at)))
+}
+
 pub fn refuse(e: sqlx::Error) -> Error {
     Error::unavailable("ask the database").caused_by(e)
 }
@@ -80,6 +89,7 @@ impl Place {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
+            .row_buffer_size(512)
             .busy_timeout(std::time::Duration::from_secs(30));
         let pool = SqlitePoolOptions::new().max_connections(1);
         let pool = pool.connect_with(options).await.map_err(refuse)?;
@@ -123,6 +133,15 @@ impl Place {
 }
 
 impl Pool {
+    /// Closes every connection.
+    pub async fn close(self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
+            Self::Mysql(pool) => pool.close().await,
+        }
+    }
+
     /// Runs statements, one after the other.
     pub async fn run(&self, statements: &[String]) -> Result<()> {
         for sql in statements {

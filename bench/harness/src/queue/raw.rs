@@ -1,15 +1,16 @@
 //! The ceiling: one table, one statement a claim, one a finish, each its own transaction (on MySQL, which
 //! cannot return what it updates, a claim is a look and an update in one transaction). A request is a row with
 //! 200 bytes to carry, unique by 16 bytes of its key; nothing is counted, no run, worker or host is looked at.
-//! Every worker begins behind the row that it claimed last.
+//! Every worker begins behind the row that it claimed last. SQLite's limit is cast, as the queue's: as a parameter by itself
+//! it has the statement planned anew at each call.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lakebed::Result;
 use sqlx::{AssertSqlSafe, MySqlPool, PgPool, Row, SqlitePool};
 
-use super::place::{Place, Pool, refuse};
-use super::{Job, answer, join};
+use super::Job;
+use super::place::{Place, Pool, parts, refuse};
 
 const TABLE_SQLITE: &[&str] = &[
     "CREATE TABLE req (id INTEGER NOT NULL PRIMARY KEY, run INTEGER NOT NULL, fp BLOB NOT NULL UNIQUE, state INTEGER NOT NULL, \
@@ -21,7 +22,7 @@ const TABLE_SQLITE: &[&str] = &[
 const CLAIM_SQLITE: &str = "UPDATE req SET state = 1, attempt = attempt + 1, owner = ?1, \
     lease_until = unixepoch('subsec') * 1000000 + 60000000 WHERE id IN (SELECT id FROM req INDEXED BY req_ready \
     WHERE run = 1 AND state IN (0, 3) AND not_before <= unixepoch('subsec') * 1000000 AND (prio, not_before, id) > (0, 0, ?2) \
-    ORDER BY prio, not_before, id LIMIT ?3) RETURNING id, attempt, fp, payload";
+    ORDER BY prio, not_before, id LIMIT CAST(?3 AS INTEGER)) RETURNING id, attempt, fp, payload";
 const FINISH_SQLITE: &str = "UPDATE req SET state = 2 FROM json_each(?1) d WHERE req.id = d.value ->> 0 \
     AND req.attempt = d.value ->> 1 AND req.state = 1 AND req.owner = ?2";
 
@@ -51,45 +52,40 @@ const LOOK_MYSQL: &str = "SELECT id, attempt + 1, fp, payload FROM req FORCE IND
     WHERE run = 1 AND ready = 1 AND not_before <= unix_timestamp(sysdate(6)) * 1000000 \
     ORDER BY prio, not_before, id LIMIT ? FOR UPDATE SKIP LOCKED";
 
-/// Fills a table and claims and finishes until the time is over.
-pub async fn measure(place: &Place, job: &Job) -> Result<serde_json::Value> {
-    let pool = place.connect(job.workers).await?;
+/// A table with so many pending requests behind so many that are done.
+pub async fn fill(place: &Place, workers: u32, rows: i64, done: i64) -> Result<Pool> {
+    let pool = place.connect(workers).await?;
     let tables = match pool {
         Pool::Sqlite(_) => TABLE_SQLITE,
         Pool::Postgres(_) => TABLE_POSTGRES,
         Pool::Mysql(_) => TABLE_MYSQL,
     };
     let mut statements: Vec<String> = tables.iter().map(|s| (*s).to_owned()).collect();
-    if job.done > 0 {
-        statements.push(fill_sql(&pool, 0, job.done, 2));
+    for (first, count) in parts(0, done) {
+        statements.push(fill_sql(&pool, first, count, 2));
     }
-    statements.push(fill_sql(&pool, job.done, job.rows, 0));
+    for (first, count) in parts(done, rows) {
+        statements.push(fill_sql(&pool, first, count, 0));
+    }
     pool.run(&statements).await?;
     pool.settle().await?;
-    let held = place.hold_snapshot(job.snapshot).await?;
-    let started = Instant::now();
-    let end = started + Duration::from_secs_f64(job.seconds);
-    let mut tasks = Vec::new();
-    for owner in 1..=i64::from(job.workers) {
+    Ok(pool)
+}
+
+/// Starts workers that claim and finish until the time is over.
+pub fn start(pool: &Pool, job: &Job, end: Instant) -> Vec<tokio::task::JoinHandle<Result<u64>>> {
+    let one = |owner| {
         let (pool, batch) = (pool.clone(), job.batch);
-        tasks.push(tokio::spawn(async move {
+        tokio::spawn(async move {
             let worked = match &pool {
                 Pool::Sqlite(pool) => work_sqlite(pool, owner, batch, end).await,
                 Pool::Postgres(pool) => work_postgres(pool, owner, batch, end).await,
                 Pool::Mysql(pool) => work_mysql(pool, owner, batch, end).await,
             };
             worked.map_err(refuse)
-        }));
-    }
-    let counts = join(tasks).await?;
-    let answered = answer(job, &counts, started)?;
-    drop(held);
-    match pool {
-        Pool::Sqlite(pool) => pool.close().await,
-        Pool::Postgres(pool) => pool.close().await,
-        Pool::Mysql(pool) => pool.close().await,
-    }
-    Ok(answered)
+        })
+    };
+    (1..=i64::from(job.workers)).map(one).collect()
 }
 
 fn fill_sql(pool: &Pool, first: i64, count: i64, state: i64) -> String {

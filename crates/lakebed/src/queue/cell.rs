@@ -1,5 +1,6 @@
 //! Numbers, keys and ids as SQL keeps them.
 
+use crate::error::{Error, Result};
 use crate::name::RequestKey;
 
 /// How many, as SQL counts.
@@ -29,10 +30,24 @@ pub(super) fn key_bytes(key: &RequestKey) -> Vec<u8> {
 
 /// Small hex digits of bytes.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut out, b| {
-        // Writing into a String cannot fail.
-        write!(out, "{b:02x}").unwrap_or_default();
-        out
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for b in bytes {
+        for nibble in [b >> 4, b & 15] {
+            out.push(char::from(DIGITS[usize::from(nibble)]));
+        }
+    }
+    out
+}
+
+/// The bytes of hex digits, as a database wrote them.
+pub(super) fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
+    let nibble = |d: u8| char::from(d).to_digit(16);
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| match *pair {
+        [high, low] => u8::try_from((nibble(high)? << 4) | nibble(low)?).ok(),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
+    bytes.ok_or_else(|| Error::internal("read the hex digits of a body"))
 }

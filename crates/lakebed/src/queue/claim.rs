@@ -202,10 +202,12 @@ async fn read_head(tx: &mut Tx, worker: &Worker, run_id: i64) -> Result<Head, Fa
 }
 
 async fn read_lanes(tx: &mut Tx, options: &ClaimOptions) -> Result<Vec<LaneRow>, Fault> {
-    let sql = "SELECT l.id, l.stage, h.id, h.name, h.in_flight, h.blocked_until \
-        FROM queue_lane l JOIN queue_host h ON h.id = l.host_id WHERE l.run_id = ? AND l.ready = 1 \
-        ORDER BY h.next_at, l.id LIMIT ?";
-    let rows = tx.rows(sql, values![options.run_id, MAX_LANES]).await?;
+    let sql = format!(
+        "SELECT l.id, l.stage, h.id, h.name, h.in_flight, h.blocked_until \
+         FROM queue_lane l JOIN queue_host h ON h.id = l.host_id WHERE l.run_id = ? AND l.ready = 1 \
+         ORDER BY h.next_at, l.id LIMIT {MAX_LANES}"
+    );
+    let rows = tx.rows(&sql, values![options.run_id]).await?;
     let mut lanes = Vec::with_capacity(rows.len());
     for row in &rows {
         let stage: StageName = row.text(1)?.parse()?;
@@ -353,11 +355,12 @@ const TAKE_POSTGRES: &str = "WITH c AS MATERIALIZED (\
     WHERE run_id = $9 AND id = ANY (ARRAY(SELECT id FROM c)) \
     RETURNING id, attempt, failures, priority, not_before";
 
-/// The claim of SQLite. The index is named: SQLite says so where its predicate does not fit.
+/// The claim of SQLite. The index is named: SQLite says so where its predicate does not fit. A limit that is a
+/// parameter by itself would have the statement planned anew at each call.
 const TAKE_SQLITE: &str = "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = ?6, slot = ?7, held_until = {now} + ?8 \
     WHERE (run_id, id) IN (SELECT run_id, id FROM queue_request_state INDEXED BY queue_request_ready \
     WHERE lane_id = ?1 AND state IN (0, 3) AND not_before <= {now} AND (priority, not_before, id) > (?2, ?3, ?4) \
-    ORDER BY priority, not_before, id LIMIT ?5) \
+    ORDER BY priority, not_before, id LIMIT CAST(?5 AS INTEGER)) \
     RETURNING id, attempt, failures, priority, not_before";
 
 /// The look of MySQL: equality on the one generated column, or the sort would lock every ready row.
@@ -490,7 +493,7 @@ async fn read_claims(
             failures: u32::try_from(one.failures).unwrap_or(u32::MAX),
             wait_us: one.wait_us,
             holds_slot: one.slot,
-            ..claim_of(&place, one.id, row, 1)?
+            ..claim_of(&place, one.id, Facts::of_row(row, 1)?)?
         });
     }
     Ok(claims)
@@ -538,33 +541,51 @@ pub(super) fn no_facts(id: i64) -> Error {
     Error::corrupt(format!("request number `{id}` has a state and no facts"))
 }
 
-/// The claim of a request whose facts stand in the row from the column `first` on; first attempt, no wait.
-pub(super) fn claim_of(
-    place: &ClaimPlace<'_>,
-    id: i64,
-    row: &DbRow,
-    first: usize,
-) -> Result<Claim, Fault> {
-    let headers = row.maybe_text(first + 3)?;
-    let headers = headers.map(|t| serde_json::from_str(&t)).transpose();
+/// What a claim carries of its request, as the database gives it.
+pub(super) struct Facts {
+    pub(super) request_key: RequestKey,
+    pub(super) method: String,
+    pub(super) url: String,
+    pub(super) headers: Option<String>,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) carry: Option<String>,
+}
+
+impl Facts {
+    /// From the columns `first` and behind it.
+    pub(super) fn of_row(row: &DbRow, first: usize) -> Result<Self, Fault> {
+        Ok(Self {
+            request_key: hex(&row.bytes(first)?).parse()?,
+            method: row.text(first + 1)?,
+            url: row.text(first + 2)?,
+            headers: row.maybe_text(first + 3)?,
+            body: row.maybe_bytes(first + 4)?,
+            carry: row.maybe_text(first + 5)?,
+        })
+    }
+}
+
+/// The claim of a request; first attempt, no wait.
+pub(super) fn claim_of(place: &ClaimPlace<'_>, id: i64, facts: Facts) -> Result<Claim, Fault> {
+    let headers = facts.headers.map(|t| serde_json::from_str(&t)).transpose();
     Ok(Claim {
         run_id: place.run_id,
         id,
         lane_id: place.lane_id,
         attempt: 1,
         failures: 0,
-        request_key: hex(&row.bytes(first)?).parse::<RequestKey>()?,
+        request_key: facts.request_key,
         stage: place.stage.clone(),
         host: place.host.to_owned(),
-        method: row.text(first + 1)?,
-        url: row.text(first + 2)?,
+        method: facts.method,
+        url: facts.url,
         headers: headers
             .map_err(|e| {
                 Error::corrupt(format!("the headers of request number `{id}`")).caused_by(e)
             })?
             .unwrap_or_default(),
-        body: row.maybe_bytes(first + 4)?,
-        carry: row.maybe_text(first + 5)?,
+        body: facts.body,
+        carry: facts.carry,
         wait_us: 0,
         holds_slot: false,
     })

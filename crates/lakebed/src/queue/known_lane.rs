@@ -5,10 +5,10 @@
 //! asked. Where it brings nothing, the long way says why. It is for claims without limits of hosts: a
 //! host's places and moments are counted in its row, which takes a transaction.
 
-use crate::error::Result;
-use crate::queue::cell::len;
-use crate::queue::claim::{ClaimPlace, claim_of, no_facts};
-use crate::queue::db::{DbRow, Dialect, Fault, in_tx, values};
+use crate::error::{Error, Result};
+use crate::queue::cell::{bytes_of_hex, len};
+use crate::queue::claim::{ClaimPlace, Facts, claim_of, no_facts};
+use crate::queue::db::{DbRow, Dialect, Fault, Tries, values};
 use crate::queue::mark::{KnownLane, Watermark};
 use crate::queue::{Claim, ClaimOptions, Queue, Worker};
 
@@ -40,34 +40,17 @@ const CLAIM_POSTGRES: &str = concat!(
      FROM u CROSS JOIN LATERAL (SELECT * FROM queue_request f WHERE f.id = u.id LIMIT 1) q"
 );
 
-/// A fact of the row that an update of SQLite answers with.
-macro_rules! fact {
-    ($column:literal) => {
-        concat!(
-            "(SELECT q.",
-            $column,
-            " FROM queue_request q WHERE q.id = queue_request_state.id)"
-        )
-    };
-}
-
+/// An update of SQLite answers with its own row alone; what is known of the request comes through one look at it, and
+/// all of it as one JSON array, since the driver copies cell by cell. A limit that is a parameter by itself would have
+/// SQLite plan the statement anew at each call.
 const CLAIM_SQLITE: &str = concat!(
     "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = ?6, slot = 0, held_until = {now} + ?8 \
      WHERE (run_id, id) IN (SELECT run_id, id FROM queue_request_state INDEXED BY queue_request_ready \
      WHERE lane_id = ?1 AND state IN (0, 3) AND not_before <= {now} AND (priority, not_before, id) > (?2, ?3, ?4) AND ",
     may_claim!("?6", "?1", "?7"),
-    " ORDER BY priority, not_before, id LIMIT ?5) RETURNING id, attempt, failures, priority, not_before, ",
-    fact!("request_key"),
-    ", ",
-    fact!("method"),
-    ", ",
-    fact!("url"),
-    ", ",
-    fact!("headers"),
-    ", ",
-    fact!("body"),
-    ", ",
-    fact!("carry")
+    " ORDER BY priority, not_before, id LIMIT CAST(?5 AS INTEGER)) RETURNING id, (SELECT json_array(attempt, failures, priority, \
+     not_before, hex(q.request_key), q.method, q.url, q.headers, iif(q.body IS NULL, NULL, hex(q.body)), q.carry) \
+     FROM queue_request q WHERE q.id = queue_request_state.id)"
 );
 
 /// The rows are locked in the inner look alone.
@@ -78,9 +61,6 @@ const LOOK_MYSQL: &str = concat!(
      ORDER BY priority, not_before, id LIMIT ? FOR UPDATE SKIP LOCKED) c JOIN queue_request q ON q.id = c.id WHERE ",
     may_claim!("?", "?", "?")
 );
-
-const TAKE_MYSQL: &str = "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = ?, slot = 0, \
-    held_until = {now} + ? WHERE run_id = ? AND id IN ";
 
 impl Queue {
     /// Takes up to `limit` rows of the lane that the run's last claim took its whole batch from. `None` where there is
@@ -119,11 +99,14 @@ impl Queue {
                 self.db.rows_alone("claim requests", sql, args).await?
             }
         };
-        self.note_taken(options, &lane, &mark, &rows)?;
-        if rows.is_empty() {
+        let taken: Result<Vec<TakenRow>, Fault> = rows.iter().map(TakenRow::of).collect();
+        let mut taken = taken.map_err(|fault| self.fault(fault))?;
+        taken.sort_by_key(|row| row.order);
+        self.note_taken(options, &lane, &mark, &taken);
+        if taken.is_empty() {
             return Ok(None);
         }
-        let claims = claims_of(options.run_id, &lane, &rows);
+        let claims = claims_of(options.run_id, &lane, taken);
         claims.map(Some).map_err(|fault| self.fault(fault))
     }
 
@@ -134,19 +117,15 @@ impl Queue {
         options: &ClaimOptions,
         lane: &KnownLane,
         mark: &Watermark,
-        rows: &[DbRow],
-    ) -> Result<()> {
-        let mut last = None;
-        for row in rows {
-            last = last.max(Some(order_of(row).map_err(|e| self.fault(e.into()))?));
-        }
-        let short = len(rows) < i64::from(options.limit);
+        taken: &[TakenRow],
+    ) {
+        let last = taken.last().map(|row| row.order);
+        let short = len(taken) < i64::from(options.limit);
         let next = mark.next(if short { None } else { last });
         if !next.is_set() {
             self.memory.forget_known_lane(options.run_id);
         }
         self.memory.keep_watermark(lane.id, next);
-        Ok(())
     }
 
     fn fault(&self, fault: Fault) -> crate::Error {
@@ -159,55 +138,112 @@ impl Queue {
         options: &ClaimOptions,
         lane: &KnownLane,
     ) -> Result<Vec<DbRow>> {
-        in_tx!(&self.db, "claim requests", |tx| {
-            let args = values![lane.id, options.limit, worker.id, lane.id, options.run_id];
-            let rows = tx.rows(LOOK_MYSQL, args).await?;
-            if !rows.is_empty() {
-                let mut args =
-                    values![worker.id, self.options.max_hold_us, options.run_id].to_vec();
-                for row in &rows {
-                    args.push(row.int(0)?.into());
-                }
-                // Filled up to a power of two with the last one: few different statements.
-                let marks = rows.len().next_power_of_two();
-                let last = args.last().cloned();
-                args.extend(std::iter::repeat_n(last, marks - rows.len()).flatten());
-                let sql = format!("{TAKE_MYSQL} ({})", vec!["?"; marks].join(", "));
-                tx.execute(&sql, &args).await?;
+        let mut tries = Tries::new(&self.db, "claim requests");
+        loop {
+            match self.try_in_mysql(worker, options, lane).await {
+                Ok(rows) => return Ok(rows),
+                Err(fault) => tries.again(fault).await?,
             }
-            Ok(rows)
+        }
+    }
+
+    async fn try_in_mysql(
+        &self,
+        worker: &Worker,
+        options: &ClaimOptions,
+        lane: &KnownLane,
+    ) -> Result<Vec<DbRow>, Fault> {
+        let mut tx = self.db.begin().await?;
+        let args = values![lane.id, options.limit, worker.id, lane.id, options.run_id];
+        let rows = tx.rows(LOOK_MYSQL, args).await?;
+        if rows.is_empty() {
+            tx.rollback().await;
+            return Ok(rows);
+        }
+        let ids = rows.iter().map(|row| Ok(row.int(0)?.to_string()));
+        let ids: Result<Vec<String>, sqlx::Error> = ids.collect();
+        let (ids, hold) = (ids?.join(", "), self.options.max_hold_us);
+        // Numbers alone, so it needs no parameters and goes with its commit.
+        let take = format!(
+            "UPDATE queue_request_state SET state = 1, attempt = attempt + 1, worker_id = {}, slot = 0, \
+             held_until = {{now}} + {hold} WHERE run_id = {} AND id IN ({ids})",
+            worker.id, options.run_id
+        );
+        tx.commit_with(&take).await?;
+        Ok(rows)
+    }
+}
+
+/// A row that was taken.
+struct TakenRow {
+    /// Priority, not before, number.
+    order: (i64, i64, i64),
+    attempt: i64,
+    failures: i64,
+    facts: Facts,
+}
+
+/// What SQLite packs: attempt, failures, priority, not before, and the facts.
+type PackedRow = (
+    i64,
+    i64,
+    i64,
+    i64,
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+impl TakenRow {
+    fn of(row: &DbRow) -> Result<Self, Fault> {
+        let id = row.int(0)?;
+        if let DbRow::Sqlite(_) = row {
+            let packed = row.maybe_text(1)?.ok_or_else(|| no_facts(id))?;
+            let (attempt, failures, priority, not_before, key, method, url, headers, body, carry): PackedRow =
+                serde_json::from_str(&packed)
+                    .map_err(|e| Error::internal(format!("unpack request number `{id}`")).caused_by(e))?;
+            return Ok(Self {
+                order: (priority, not_before, id),
+                attempt,
+                failures,
+                facts: Facts {
+                    request_key: key.to_ascii_lowercase().parse()?,
+                    method,
+                    url,
+                    headers,
+                    body: body.as_deref().map(bytes_of_hex).transpose()?,
+                    carry,
+                },
+            });
+        }
+        Ok(Self {
+            order: (row.int(3)?, row.int(4)?, id),
+            attempt: row.int(1)?,
+            failures: row.int(2)?,
+            facts: Facts::of_row(row, 5)?,
         })
     }
 }
 
-/// The claims in their order.
-fn claims_of(run_id: i64, lane: &KnownLane, rows: &[DbRow]) -> Result<Vec<Claim>, Fault> {
+fn claims_of(run_id: i64, lane: &KnownLane, taken: Vec<TakenRow>) -> Result<Vec<Claim>, Fault> {
     let place = ClaimPlace {
         run_id,
         lane_id: lane.id,
         stage: &lane.stage,
         host: &lane.host,
     };
-    let mut claims = Vec::with_capacity(rows.len());
-    for row in rows {
-        let id = row.int(0)?;
-        if row.maybe_text(7)?.is_none() {
-            return Err(no_facts(id).into());
-        }
-        let claim = Claim {
-            attempt: u32::try_from(row.int(1)?).unwrap_or(u32::MAX),
-            failures: u32::try_from(row.int(2)?).unwrap_or(u32::MAX),
-            ..claim_of(&place, id, row, 5)?
-        };
-        claims.push((order_of(row)?, claim));
-    }
-    claims.sort_by_key(|(order, _)| *order);
-    Ok(claims.into_iter().map(|(_, claim)| claim).collect())
-}
-
-/// The order of a taken row: priority, not before, number.
-fn order_of(row: &DbRow) -> Result<(i64, i64, i64), sqlx::Error> {
-    Ok((row.int(3)?, row.int(4)?, row.int(0)?))
+    let claim = |row: TakenRow| {
+        let (_, _, id) = row.order;
+        Ok(Claim {
+            attempt: u32::try_from(row.attempt).unwrap_or(u32::MAX),
+            failures: u32::try_from(row.failures).unwrap_or(u32::MAX),
+            ..claim_of(&place, id, row.facts)?
+        })
+    };
+    taken.into_iter().map(claim).collect()
 }
 
 /// The short way as each database plans it, with the values it asks for.

@@ -13,6 +13,7 @@
 //! | `known_lane` | the same by one statement, where the lane of the claim before has more | QUE-2 |
 //! | `finish` | fenced ends, follow-ups in the same transaction | QUE-2, QUE-4 |
 //! | `plain_finish` | the same by one statement, for successes that bring nothing along | QUE-2 |
+//! | `whole_finish` | a batch of those, all or none, without a look before | QUE-2 |
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
 //! | `closing` | the books of a run and the rule that they balance | QUE-5 |
@@ -54,6 +55,7 @@ mod state;
 #[cfg(test)]
 mod suite;
 mod tally;
+mod whole_finish;
 mod worker;
 
 pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};

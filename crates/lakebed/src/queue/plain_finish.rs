@@ -1,5 +1,7 @@
-//! Successes that bring nothing along: no follow-up, no expectation. A batch of them is one call of PostgreSQL and of
-//! SQLite, and a short transaction of MySQL, with every guard of the long way (QUE-1, QUE-2, QUE-6).
+//! Successes that bring nothing along: no follow-up, no expectation (QUE-1, QUE-2, QUE-6). Where all of a batch are of
+//! the lane that was claimed from last and hold no place, they are ended by one call that ends them all or none
+//! (`whole_finish`); a batch of which one is lost, or of another lane, or holds a place, comes here: one
+//! call of PostgreSQL and of SQLite, and a short transaction of MySQL, with every guard of the long way.
 //!
 //! A row that is done keeps its `slot`: it says what the finish gave back, and counts only in flight.
 
@@ -80,14 +82,14 @@ const FINISH_MYSQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH 
     WHERE s.state = 1 AND s.worker_id = ?";
 
 /// A success that brings nothing along.
-struct Plain<'a> {
-    id: i64,
-    attempt: i64,
-    done: &'a DoneSpec,
+pub(super) struct Plain<'a> {
+    pub(super) id: i64,
+    pub(super) attempt: i64,
+    pub(super) done: &'a DoneSpec,
 }
 
 impl<'a> Plain<'a> {
-    fn of(finish: &'a Finish) -> Option<Self> {
+    pub(super) fn of(finish: &'a Finish) -> Option<Self> {
         match &finish.end {
             FinishKind::Done(done) if done.children.is_empty() && done.expects.is_empty() => {
                 Some(Self {
@@ -133,6 +135,9 @@ impl Queue {
         };
         // One order for everybody: no two finishes wait for each other in a ring.
         plain.sort_by_key(|p| p.id);
+        if self.finish_whole(worker, run_id, &plain).await? {
+            return Ok(Some(plain.iter().map(|p| p.id).collect()));
+        }
         let rows = match self.db.dialect() {
             Dialect::Postgres => {
                 let args = postgres_args(worker, run_id, &plain);
@@ -174,17 +179,21 @@ fn json_of(plain: &[Plain<'_>], run_id: i64) -> String {
 }
 
 fn postgres_args(worker: &Worker, run_id: i64, plain: &[Plain<'_>]) -> Vec<Value> {
+    let mut args = columns(plain).to_vec();
+    args.extend_from_slice(values![run_id, worker.id, len(plain)]);
+    args
+}
+
+/// Numbers, attempts, captures, statuses and announced follow-ups as columns.
+pub(super) fn columns(plain: &[Plain<'_>]) -> [Value; 5] {
     let ints =
         |get: &dyn Fn(&Plain<'_>) -> Option<i64>| Value::Ints(plain.iter().map(get).collect());
-    vec![
+    [
         ints(&|p| Some(p.id)),
         ints(&|p| Some(p.attempt)),
         Value::Blobs(plain.iter().map(|p| capture_bytes(p.done)).collect()),
         ints(&|p| p.done.status.map(i64::from)),
         ints(&|p| Some(signed(p.done.announced))),
-        run_id.into(),
-        worker.id.into(),
-        len(plain).into(),
     ]
 }
 

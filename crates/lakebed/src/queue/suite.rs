@@ -4,6 +4,7 @@
 mod backend;
 mod books;
 mod claims;
+mod ends;
 mod leases;
 mod polite;
 mod runs;
@@ -45,6 +46,7 @@ stamp!(
     claims::the_short_way_keeps_every_guard,
     claims::a_stage_is_claimed_alone,
     claims::a_resting_lane_wakes,
+    ends::a_batch_ends_as_a_whole_or_row_by_row,
     leases::a_zombie_finishes_nothing,
     leases::a_request_that_kills_its_workers_dies,
     leases::a_claim_that_is_held_too_long_ends,

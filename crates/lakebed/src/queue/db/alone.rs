@@ -1,6 +1,8 @@
 //! One statement that is a transaction by itself: it costs one way to the server and back. For SQLite, which has no way
 //! to go but a thread, it may be several with `BEGIN` and `COMMIT` among them.
 
+use sqlx::error::ErrorKind;
+
 use crate::error::Result;
 use crate::queue::db::open::Pool;
 use crate::queue::db::value::bind_all;
@@ -22,6 +24,53 @@ impl Db {
                 Err(e) => tries.again(e.into()).await?,
             }
         }
+    }
+
+    /// Runs statements that change all they name or nothing: their last step puts a null where none may stand unless
+    /// everything is as it expects. Whether it was. Of MySQL a script without parameters, which ends in `COMMIT`.
+    pub(crate) async fn all_or_nothing(
+        &self,
+        action: &str,
+        template: &str,
+        args: &[Value],
+    ) -> Result<bool> {
+        let mut tries = Tries::new(self, action);
+        loop {
+            let e = match self.say_all(template, args).await {
+                Ok(()) => return Ok(true),
+                Err(e) => e,
+            };
+            // What was begun is taken back with the connection's use.
+            if matches!(&e, sqlx::Error::Database(d) if d.kind() == ErrorKind::NotNullViolation) {
+                return Ok(false);
+            }
+            tries.again(e.into()).await?;
+        }
+    }
+
+    async fn say_all(&self, template: &str, args: &[Value]) -> Result<(), sqlx::Error> {
+        let sql = self.dialect().sql(template);
+        match &self.pool {
+            Pool::Sqlite { writer, .. } => {
+                let mut held = writer.take().await?;
+                let query = bind_all!(sql, args, no_columns);
+                query.execute(held.connection()?).await?;
+                held.give_back();
+            }
+            Pool::Postgres(shelf) => {
+                let mut held = shelf.take().await?;
+                let query = bind_all!(sql, args, columns);
+                query.execute(held.connection()?).await?;
+                held.give_back();
+            }
+            Pool::Mysql(shelf) => {
+                let mut held = shelf.take().await?;
+                let script = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
+                script.execute(held.connection()?).await?;
+                held.give_back();
+            }
+        }
+        Ok(())
     }
 
     async fn say_alone(&self, template: &str, args: &[Value]) -> Result<Vec<DbRow>, sqlx::Error> {

@@ -253,6 +253,8 @@ async fn open_sqlite(path: &str) -> Result<Db> {
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
+        // The driver's thread waits for nobody until an answer has more rows.
+        .row_buffer_size(512)
         .busy_timeout(Duration::from_secs(u64::from(WAIT_SECONDS)))
         .foreign_keys(false)
         .disable_statement_logging();

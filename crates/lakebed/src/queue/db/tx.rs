@@ -123,6 +123,19 @@ impl Tx {
         self.end("COMMIT").await
     }
 
+    /// Runs a last statement without parameters and commits; of MySQL by one way to the server and back.
+    pub(crate) async fn commit_with(mut self, statement: &str) -> Result<(), sqlx::Error> {
+        if let Self::Mysql(mut held) = self {
+            let sql = format!("{}; COMMIT", Dialect::Mysql.sql(statement));
+            let script = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
+            script.execute(held.connection()?).await?;
+            held.give_back();
+            return Ok(());
+        }
+        self.execute(statement, &[]).await?;
+        self.commit().await
+    }
+
     /// Takes everything back. An error is none: the database has ended the transaction by itself, and
     /// the fault that led here says more.
     pub(crate) async fn rollback(self) {

@@ -1,0 +1,132 @@
+//! A batch of plain successes that is ended as a whole or not at all, by one call: every row is in flight, of this
+//! worker and attempt, of the one lane that this process claimed from last, and holds no place of a host (QUE-1, QUE-2).
+//!
+//! How many rows changed is compared in the database, in the step that adds them to the counts of the lane: where one
+//! is missing, that step puts a null where none may stand, and nothing has happened. `plain_finish` then looks at the
+//! rows one by one. So the lane is a guess that costs nothing but time where it is wrong.
+
+use std::fmt::Write as _;
+
+use crate::error::Result;
+use crate::queue::cell::{len, signed};
+use crate::queue::db::{Dialect, values};
+use crate::queue::plain_finish::{Plain, columns};
+use crate::queue::{Queue, Worker};
+
+/// Each row is a text of fields at fixed places, which SQLite cuts faster than JSON within JSON: capture (32 hex
+/// digits), number (19 digits), attempt (10), status (5), announced follow-ups (19); blanks where there is none.
+/// `d.key` in the comparison of the run makes SQLite begin with the list.
+const FINISH_SQLITE: &str = "BEGIN IMMEDIATE; \
+    UPDATE queue_request_state AS s SET state = 2, class = NULL, capture = unhex(substr(d.value, 1, 32)), \
+    status = CAST(nullif(substr(d.value, 62, 5), '     ') AS INTEGER), announced = CAST(substr(d.value, 67, 19) AS INTEGER), \
+    inserted = 0, duplicate = 0, out_of_scope = CAST(substr(d.value, 67, 19) AS INTEGER), ended_at = {now} \
+    FROM json_each(?1) d WHERE s.run_id = ?2 + 0 * d.key AND s.id = CAST(substr(d.value, 33, 19) AS INTEGER) \
+    AND s.attempt = CAST(substr(d.value, 52, 10) AS INTEGER) \
+    AND s.state = 1 AND s.worker_id = ?3 AND s.lane_id = ?4 AND s.slot = 0; \
+    INSERT INTO queue_progress AS p (lane_id, worker_id, enqueued, done, dead, failed) \
+    VALUES (?4, ?3, 0, CASE changes() WHEN ?5 THEN ?5 END, 0, 0) \
+    ON CONFLICT (lane_id, worker_id) DO UPDATE SET done = p.done + excluded.done; \
+    COMMIT";
+
+const FINISH_POSTGRES: &str = "WITH u AS (UPDATE queue_request_state s SET state = 2, class = NULL, capture = d.capture, \
+    status = d.status, announced = d.announced, inserted = 0, duplicate = 0, out_of_scope = d.announced, ended_at = {now} \
+    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[]) AS d (id, attempt, capture, status, announced) \
+    WHERE s.run_id = $6 AND s.id = d.id AND s.attempt = d.attempt AND s.state = 1 AND s.worker_id = $7 \
+    AND s.lane_id = $8 AND s.slot = 0 RETURNING 1) \
+    INSERT INTO queue_progress AS p (lane_id, worker_id, enqueued, done, dead, failed) \
+    SELECT $8, $7, 0, CASE count(*) WHEN $9 THEN $9 END, 0, 0 FROM u \
+    ON CONFLICT (lane_id, worker_id) DO UPDATE SET done = p.done + excluded.done";
+
+impl Queue {
+    /// Records these ends where all are as expected; otherwise nothing, and `false`.
+    pub(super) async fn finish_whole(
+        &self,
+        worker: &Worker,
+        run_id: i64,
+        plain: &[Plain<'_>],
+    ) -> Result<bool> {
+        let Some(lane) = self.memory.known_lane(run_id) else {
+            return Ok(false);
+        };
+        if plain.is_empty() {
+            return Ok(false);
+        }
+        let action = "finish requests";
+        match self.db.dialect() {
+            Dialect::Sqlite => {
+                let given = sqlite_rows(plain);
+                let args = values![given, run_id, worker.id, lane.id, len(plain)];
+                self.db.all_or_nothing(action, FINISH_SQLITE, args).await
+            }
+            Dialect::Postgres => {
+                let mut args = columns(plain).to_vec();
+                args.extend_from_slice(values![run_id, worker.id, lane.id, len(plain)]);
+                self.db.all_or_nothing(action, FINISH_POSTGRES, &args).await
+            }
+            Dialect::Mysql => {
+                let script = mysql_script(worker.id, run_id, lane.id, plain);
+                self.db.all_or_nothing(action, &script, &[]).await
+            }
+        }
+    }
+}
+
+/// As a JSON list of one text for each row.
+fn sqlite_rows(plain: &[Plain<'_>]) -> String {
+    let mut out = String::with_capacity(plain.len() * 90);
+    for p in plain {
+        let capture = p.done.capture.as_ref().map_or("", |c| c.as_str());
+        let status = p.done.status.map(|s| format!("{s:05}")).unwrap_or_default();
+        // Writing into a String cannot fail.
+        write!(
+            out,
+            ",\"{capture:32}{:019}{:010}{status:5}{:019}\"",
+            p.id,
+            p.attempt,
+            signed(p.done.announced)
+        )
+        .unwrap_or_default();
+    }
+    format!("[{}]", out.trim_start_matches(','))
+}
+
+/// One way to the server and back, so without parameters: what is written into it are numbers and hex digits alone. An
+/// update of a join would go through a table of its own; this one goes through the key.
+fn mysql_script(worker: i64, run_id: i64, lane: i64, plain: &[Plain<'_>]) -> String {
+    let ids: Vec<String> = plain.iter().map(|p| p.id.to_string()).collect();
+    let null = || "NULL".to_owned();
+    let attempt = by_id(&ids, plain, |p| p.attempt.to_string());
+    let capture = by_id(&ids, plain, |p| {
+        let digits = p.done.capture.as_ref();
+        digits.map_or_else(null, |c| format!("x'{}'", c.as_str()))
+    });
+    let status = by_id(&ids, plain, |p| {
+        p.done.status.map_or_else(null, |s| s.to_string())
+    });
+    let announced = by_id(&ids, plain, |p| signed(p.done.announced).to_string());
+    let (count, ids) = (plain.len(), ids.join(","));
+    format!(
+        "UPDATE queue_request_state SET class = NULL, capture = {capture}, status = {status}, announced = {announced}, \
+         inserted = 0, duplicate = 0, out_of_scope = {announced}, ended_at = {{now}}, state = 2 \
+         WHERE run_id = {run_id} AND id IN ({ids}) AND attempt = {attempt} \
+         AND state = 1 AND worker_id = {worker} AND lane_id = {lane} AND slot = 0; \
+         INSERT INTO queue_progress (lane_id, worker_id, enqueued, done, dead, failed) \
+         VALUES ({lane}, {worker}, 0, CASE row_count() WHEN {count} THEN {count} END, 0, 0) \
+         ON DUPLICATE KEY UPDATE done = done + VALUES(done); \
+         COMMIT"
+    )
+}
+
+/// What a row gets: the one value of all, or that of its number.
+fn by_id(ids: &[String], plain: &[Plain<'_>], value: impl Fn(&Plain<'_>) -> String) -> String {
+    let values: Vec<String> = plain.iter().map(value).collect();
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        return values.into_iter().next().unwrap_or_default();
+    }
+    let mut out = "CASE id".to_owned();
+    for (id, value) in ids.iter().zip(values) {
+        // Writing into a String cannot fail.
+        write!(out, " WHEN {id} THEN {value}").unwrap_or_default();
+    }
+    out + " END"
+}
