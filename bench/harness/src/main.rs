@@ -29,12 +29,7 @@ use std::sync::Arc;
 use lakebed::store::{Lake, LocalStore};
 use lakebed::time::Clock;
 use lakebed::{Error, Result};
-use mimalloc::MiMalloc;
 use serde_json::Value;
-
-/// That of the command.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

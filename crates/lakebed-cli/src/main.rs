@@ -21,13 +21,6 @@ mod table;
 
 use std::process::ExitCode;
 
-use mimalloc::MiMalloc;
-
-/// An audit or a rebuild makes and frees some hundred small values for each file of the lake, on several
-/// threads at once: a fifth of its CPU went into the system's allocator (docs/benchmarks.md, Scale).
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
-
 fn main() -> ExitCode {
     start::run(std::env::args_os().collect()).into()
 }
