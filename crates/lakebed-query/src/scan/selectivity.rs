@@ -64,3 +64,82 @@ fn share_of(
     let context = AnalysisContext::try_from_statistics(schema, columns).ok()?;
     analyze(range, context, schema).ok()?.selectivity
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+    use datafusion::common::ScalarValue;
+    use datafusion::common::stats::Precision;
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+
+    use super::*;
+
+    fn known(min: ScalarValue, max: ScalarValue) -> ColumnStatistics {
+        ColumnStatistics {
+            min_value: Precision::Exact(min),
+            max_value: Precision::Inexact(max),
+            ..ColumnStatistics::new_unknown()
+        }
+    }
+
+    fn at(micros: i64) -> ScalarValue {
+        ScalarValue::TimestampMicrosecond(Some(micros), None)
+    }
+
+    /// `n` from 0 to 999, `at` from 0 to a million, texts and a price of which nothing is known.
+    fn table() -> (SchemaRef, Vec<ColumnStatistics>) {
+        let schema = Schema::new(vec![
+            Field::new("n", DataType::Int64, true),
+            Field::new("at", DataType::Timestamp(TimeUnit::Microsecond, None), true),
+            Field::new("city", DataType::Utf8View, true),
+            Field::new("price", DataType::Int64, true),
+        ]);
+        let columns = vec![
+            known(ScalarValue::from(0_i64), ScalarValue::from(999_i64)),
+            known(at(0), at(1_000_000)),
+            ColumnStatistics::new_unknown(),
+            ColumnStatistics::new_unknown(),
+        ];
+        (Arc::new(schema), columns)
+    }
+
+    fn compare(name: &str, op: Operator, value: ScalarValue) -> Arc<dyn PhysicalExpr> {
+        let (schema, _) = table();
+        binary(col(name, &schema).unwrap(), op, lit(value), &schema).unwrap()
+    }
+
+    fn few(filters: &[Arc<dyn PhysicalExpr>]) -> bool {
+        let (schema, columns) = table();
+        few_pass(filters, &schema, &columns)
+    }
+
+    #[test]
+    fn ranges_are_judged_by_the_bounds() {
+        let below = |n: i64| compare("n", Operator::Lt, n.into());
+        assert!(few(&[below(100)]));
+        assert!(!few(&[below(500)]));
+        assert!(few(&[compare("n", Operator::Eq, 7_i64.into())]));
+        // Both ends of one range count together, in one filter or in two.
+        let from = compare("at", Operator::GtEq, at(500_000));
+        let to = compare("at", Operator::Lt, at(600_000));
+        assert!(!few(std::slice::from_ref(&from)));
+        assert!(few(&[Arc::clone(&from), Arc::clone(&to)]));
+        let (schema, _) = table();
+        assert!(few(&[binary(from, Operator::And, to, &schema).unwrap()]));
+        // Beyond the bounds: nothing passes.
+        assert!(few(&[compare("n", Operator::Gt, 5_000_i64.into())]));
+    }
+
+    #[test]
+    fn what_nobody_knows_lets_few_pass() {
+        let city = compare(
+            "city",
+            Operator::Eq,
+            ScalarValue::Utf8View(Some("台北市".to_owned())),
+        );
+        assert!(few(std::slice::from_ref(&city)));
+        assert!(few(&[compare("price", Operator::Gt, 1_i64.into())]));
+        assert!(few(&[city, compare("n", Operator::Lt, 999_i64.into())]));
+    }
+}
