@@ -5,7 +5,7 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | 5 | `crawl` |
-//! | 4 | `queue`, `fetch`, `pack`, `ingest`, `govern` |
+//! | 4 | `queue`, `fetch`, `pack`, `parse`, `ingest`, `govern` |
 //! | 3 | `log`, `catalog`, `registry` |
 //! | 2 | `store`, `config` |
 //! | 1 | `spec` |
@@ -22,6 +22,7 @@ pub mod ingest;
 pub mod log;
 pub mod name;
 pub mod pack;
+pub mod parse;
 pub mod queue;
 pub mod registry;
 pub mod spec;
