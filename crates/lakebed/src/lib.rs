@@ -4,7 +4,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | 5 | `crawl` |
+//! | 5 | `crawl`, `flow` |
 //! | 4 | `queue`, `fetch`, `pack`, `parse`, `ingest`, `govern` |
 //! | 3 | `log`, `catalog`, `registry` |
 //! | 2 | `store`, `config` |
@@ -17,6 +17,7 @@ pub mod crawl;
 pub mod error;
 pub mod fault;
 pub mod fetch;
+pub mod flow;
 pub mod govern;
 pub mod ingest;
 pub mod log;

@@ -209,16 +209,8 @@ fn read_page(page: &PageConfig, n: usize, source: &SourceConfig, at: &At<'_>) ->
         }
         (Some(_), true) | (None, false) => {}
     }
-    let own: DatasetName = source.name.as_str().parse()?;
-    let command = page.command.clone().map(|mut command| {
-        if command.datasets.is_empty() {
-            command.datasets.push(own.clone());
-        }
-        command
-    });
-    for dataset in command.iter().flat_map(|c| &c.datasets) {
-        check_dataset(dataset, source, &at.key("command.datasets"))?;
-    }
+    let command = page.command.as_ref();
+    let command = command.map(|c| read_command(c, source, at)).transpose()?;
     let place = (n + 1).to_string();
     let stage_name = page.stage.as_ref().map(StageName::as_str);
     let items = page.item.iter().enumerate();
@@ -241,6 +233,22 @@ fn read_page(page: &PageConfig, n: usize, source: &SourceConfig, at: &At<'_>) ->
             .collect::<Result<_>>()?,
         command,
     })
+}
+
+/// A command with the datasets it gives.
+fn read_command(
+    command: &CommandConfig,
+    source: &SourceConfig,
+    at: &At<'_>,
+) -> Result<CommandConfig> {
+    let mut command = command.clone();
+    if command.datasets.is_empty() {
+        command.datasets.push(source.name.as_str().parse()?);
+    }
+    for dataset in &command.datasets {
+        check_dataset(dataset, source, &at.key("command.datasets"))?;
+    }
+    Ok(command)
 }
 
 /// The place of `each`, and what is looked into.
