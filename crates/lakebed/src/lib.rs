@@ -4,8 +4,8 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | 5 | `crawl` |
-//! | 4 | `queue`, `fetch`, `pack`, `ingest`, `govern` |
+//! | 5 | `crawl`, `flow` |
+//! | 4 | `queue`, `fetch`, `pack`, `parse`, `ingest`, `govern` |
 //! | 3 | `log`, `catalog`, `registry` |
 //! | 2 | `store`, `config` |
 //! | 1 | `spec` |
@@ -17,11 +17,13 @@ pub mod crawl;
 pub mod error;
 pub mod fault;
 pub mod fetch;
+pub mod flow;
 pub mod govern;
 pub mod ingest;
 pub mod log;
 pub mod name;
 pub mod pack;
+pub mod parse;
 pub mod queue;
 pub mod registry;
 pub mod spec;

@@ -14,6 +14,7 @@ mod global;
 mod govern;
 mod ingest;
 mod pack;
+mod parse;
 mod project;
 mod queue;
 mod root;
@@ -35,6 +36,7 @@ pub(crate) use pack::{
     PackCatArgs, PackCommand, PackEraseArgs, PackExportArgs, PackImportArgs, PackListArgs,
     PackRepairArgs, PackRunArgs, PackSealArgs, PackVerifyArgs, ProfileArg,
 };
+pub(crate) use parse::ParseArgs;
 pub(crate) use project::{ConfigCommand, ConfigShowArgs, InitArgs};
 pub(crate) use queue::{
     QueueCommand, QueueListArgs, QueuePruneArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs,

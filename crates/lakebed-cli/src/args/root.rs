@@ -4,9 +4,9 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
-    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, PartitionsArgs,
-    QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, SchemaCommand, SealArgs,
-    ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
+    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, ParseArgs,
+    PartitionsArgs, QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs,
+    SchemaCommand, SealArgs, ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     /// Raw day packs: what was fetched
     #[command(subcommand)]
     Pack(PackCommand),
+    /// What the rules of a source give for its pages
+    Parse(ParseArgs),
     /// Commits of a dataset, oldest first
     Log(LogArgs),
     /// The SQL catalog, an index that can be rebuilt from the lake

@@ -9,6 +9,7 @@ use lakebed::crawl::{
     read_seeds,
 };
 use lakebed::name::StageName;
+use lakebed::parse::Rules;
 use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord};
 use lakebed::spec::RunKey;
 use lakebed::{Error, Result};
@@ -36,6 +37,13 @@ pub(crate) fn plan_of(
     workers: Option<u32>,
 ) -> Result<CrawlPlan> {
     let source = project.load_source(&run.source)?;
+    if source.parse.is_some() {
+        // What cannot be parsed afterwards need not be fetched.
+        Rules::read(
+            &source,
+            &project.source_file(&run.source).display().to_string(),
+        )?;
+    }
     let config = source.crawl.ok_or_else(|| {
         Error::invalid(format!(
             "the source `{}` says nothing of how it is crawled",

@@ -8,8 +8,8 @@ use crate::args::{
     QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, crawl, dataset, govern, history, ingest, log, pack, project, queue, rejects, revision,
-    schema, source, sql,
+    catalog, crawl, dataset, govern, history, ingest, log, pack, parse, project, queue, rejects,
+    revision, schema, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -42,6 +42,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Reopen(args) => dataset::reopen(args, globals).await,
         Command::Abandon(args) => dataset::abandon(args, globals).await,
         Command::Pack(command) => pack::run(command, globals).await,
+        Command::Parse(args) => parse::run(args, globals).await,
         Command::Log(args) => log::log(&args, globals).await,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(_) => catalog::status(globals).await,
@@ -150,6 +151,7 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             PackCommand::Import(args) => args.output.format,
             PackCommand::Erase(args) => args.output.format,
         },
+        Command::Parse(args) => args.output.format,
         Command::Log(args) => args.output.format,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(args) => args.output.format,

@@ -172,7 +172,8 @@ fn provenance(word: ProvenanceArg) -> Provenance {
     }
 }
 
-fn mismatch(word: MismatchArg) -> Mismatch {
+/// The policy of a call as ingest takes it.
+pub(crate) fn mismatch(word: MismatchArg) -> Mismatch {
     match word {
         MismatchArg::Fail => Mismatch::Fail,
         MismatchArg::Quarantine => Mismatch::Quarantine,

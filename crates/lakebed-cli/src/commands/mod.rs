@@ -10,6 +10,7 @@ mod history;
 mod ingest;
 mod log;
 mod pack;
+pub(crate) mod parse;
 mod project;
 mod queue;
 mod read;

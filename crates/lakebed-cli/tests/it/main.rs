@@ -14,6 +14,7 @@ mod latest;
 mod lines;
 mod output;
 mod pack;
+mod parse;
 mod personal;
 mod project;
 mod real;

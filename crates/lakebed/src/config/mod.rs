@@ -6,6 +6,7 @@
 //! | `settings` | lakebed.toml, lakebed.local.toml, environment and options, each value with its origin |
 //! | `environment` | its variables: settings, others that are known, and an error for the rest |
 //! | `crawl` | how a source is crawled, and the limits of this machine |
+//! | `parse` | what the pages of a source give |
 //! | `source` | sources/<source>/source.toml |
 //! | `toml_text` | TOML with errors that name file, line and the nearest key |
 //!
@@ -13,6 +14,7 @@
 
 mod crawl;
 mod environment;
+mod parse;
 mod project;
 mod settings;
 mod source;
@@ -23,6 +25,11 @@ pub use crawl::{
     StageConfig,
 };
 pub use environment::OTHER_VARIABLES;
+pub use parse::{
+    CommandConfig, FieldConfig, FieldMap, FieldTable, ItemConfig, NumberMarks, PageConfig,
+    PageValue, ParseConfig, ParseFollowConfig, ScalarConfig, ScalarMap, StepConfig, Texts,
+    TimestampConfig,
+};
 pub use project::{InitOutcome, InitStep, Project};
 pub use settings::{
     LOCAL_FILE, Layers, MismatchPolicy, Origin, PROJECT_FILE, Setting, SettingKey, Settings,

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::config::{CrawlConfig, Project, parse_toml};
+use crate::config::{CrawlConfig, ParseConfig, Project, parse_toml};
 use crate::error::{Error, Result};
 use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::spec::DatasetClass;
@@ -108,6 +108,9 @@ pub struct SourceConfig {
     /// How it is crawled; absent where its data comes from elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawl: Option<CrawlConfig>,
+    /// What its pages give; absent where they are not parsed here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parse: Option<ParseConfig>,
     /// Declared datasets; one that is not declared has the defaults.
     pub datasets: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -122,6 +125,7 @@ struct SourceFile {
     old_names: Vec<SourceName>,
     time_zone: Option<String>,
     crawl: Option<CrawlConfig>,
+    parse: Option<ParseConfig>,
     #[serde(default)]
     dataset: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -169,6 +173,7 @@ impl SourceConfig {
             old_names: raw.old_names,
             time_zone: raw.time_zone,
             crawl: raw.crawl,
+            parse: raw.parse,
             datasets: raw.dataset,
         })
     }

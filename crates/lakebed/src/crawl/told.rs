@@ -9,11 +9,11 @@ use http::{HeaderName, StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::fetch::{Capture, charset_of, header_values, mask_cookies, mask_secrets};
+use crate::fetch::{Capture, header_values, mask_cookies, mask_secrets};
 use crate::name::BodyHash;
 use crate::queue::HeldRequest;
 use crate::spec::{
-    CanonicalUrl, CaptureRecord, QueryOrder, RawText, RunKey, Truncated, capture_id,
+    CanonicalUrl, CaptureRecord, QueryOrder, RawText, RunKey, Truncated, capture_id, charset_of,
 };
 use crate::time::Instant;
 

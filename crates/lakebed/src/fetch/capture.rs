@@ -4,13 +4,14 @@ use bytes::Bytes;
 use http::header;
 use sha2::{Digest, Sha256};
 
-use super::charset::{charset_of, essence};
 use super::class::FailureClass;
 use super::exchange::{HopEnd, HopResponse};
 use super::head::{text_of, version_text};
 use super::outcome::{Capture, Continuation, FetchRequest};
 use crate::name::BodyHash;
-use crate::spec::{CaptureRecord, CharsetSpec, RawText, Truncated, capture_id};
+use crate::spec::{
+    CaptureRecord, CharsetSpec, RawText, Truncated, capture_id, charset_of, essence,
+};
 
 /// Longer bodies are looked through on a thread of their own.
 const INLINE_BYTES: usize = 256 * 1024;

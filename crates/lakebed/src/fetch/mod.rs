@@ -13,7 +13,7 @@
 //! | `exchange`, `transport`, `dial`, `tap` | connections, TLS, proxies, the bytes of heads |
 //! | `address` | which addresses may be reached |
 //! | `redirect`, `cookies`, `retry_after` | rules of HTTP, pure |
-//! | `body`, `decode`, `charset`, `capture` | from bytes of the wire to a body and what is recorded of it |
+//! | `body`, `decode`, `capture` | from bytes of the wire to a body and what is recorded of it |
 //! | `robots`, `robots_reader` | `robots.txt` (RFC 9309), and how it is read from an origin |
 //! | `breaker` | when a run has to stop |
 //!
@@ -23,7 +23,6 @@ mod address;
 mod body;
 mod breaker;
 mod capture;
-mod charset;
 mod class;
 mod cookies;
 mod decode;
@@ -44,7 +43,6 @@ mod transport;
 
 pub use address::{AddressPolicy, Network};
 pub use breaker::{BreakerSample, CircuitBreaker};
-pub use charset::charset_of;
 pub use class::FailureClass;
 pub use cookies::CookieJar;
 pub use fetcher::Fetcher;

@@ -59,7 +59,7 @@ pub use propose::{
 };
 pub use publish::{PublishOptions, PublishOutcome, get, latest, list_published, publish};
 pub use render::render_toml;
-pub use reserved::is_reserved_name;
+pub use reserved::{is_reserved_name, origin_type};
 pub use tree::{FieldAt, list_fields};
 pub use validate::{input_path, validate};
 pub use view::{Engine, ViewColumn, ViewRequest, ViewStatement, write_lines_view, write_view};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::nearest;
 use crate::error::{Error, Result};
 use crate::name::DatasetRef;
-use crate::registry::{input_path, is_reserved_name, list_fields};
+use crate::registry::{input_path, is_reserved_name, list_fields, origin_type};
 use crate::spec::{ChangeKind, FieldSpec, PublishedSchema, SchemaSpec};
 
 /// A field to add; its ids are replaced by fresh ones.
@@ -211,7 +211,8 @@ pub fn column_name(input: &str, taken: &BTreeSet<String>, is_top: bool) -> Strin
         .map(|c| if c.is_control() { '_' } else { c })
         .collect();
     let mut name = clean.trim_start_matches('/').to_owned();
-    if is_top {
+    let is_origin = is_top && origin_type(&name).is_some();
+    if is_top && !is_origin {
         name = name.trim_start_matches('_').to_owned();
     }
     if name.trim().is_empty() {
@@ -221,7 +222,7 @@ pub fn column_name(input: &str, taken: &BTreeSet<String>, is_top: bool) -> Strin
     while name.len() > 240 {
         name.pop();
     }
-    if is_top && is_reserved_name(&name) {
+    if is_top && !is_origin && is_reserved_name(&name) {
         name.push_str("_value");
     }
     let free = |name: &str| !taken.contains(&name.to_lowercase());

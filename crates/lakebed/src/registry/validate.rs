@@ -8,7 +8,7 @@ use encoding_rs::Encoding;
 
 use crate::registry::validate_change::check_change;
 use crate::registry::validate_field::check_field;
-use crate::registry::{FieldAt, Problem, ProblemCode, is_reserved_name, list_fields};
+use crate::registry::{FieldAt, Problem, ProblemCode, is_reserved_name, list_fields, origin_type};
 use crate::spec::{ChangeKind, FieldSpec, InputFormat, MAX_FIELD_ID, ReadSpec, SchemaSpec};
 
 /// Longest column name, in bytes of UTF-8.
@@ -124,6 +124,18 @@ fn check_name(at: &FieldAt<'_>, problems: &mut Vec<Problem>) {
         );
     }
     // Members cannot clash with our columns, and `_type` is common within JSON objects.
+    let origin = origin_type(name).filter(|_| at.depth == 0);
+    if origin.as_ref() == Some(&at.field.field_type) {
+        return;
+    }
+    if let Some(wanted) = origin {
+        let message = format!("`{name}` must be of type `{wanted}`");
+        problems.push(
+            Problem::at(ProblemCode::ReservedName, &at.path, message)
+                .hint("it is filled by `lakebed parse`: where a row comes from"),
+        );
+        return;
+    }
     if at.depth == 0 && is_reserved_name(name) {
         problems.push(
             Problem::at(

@@ -9,6 +9,8 @@
 //! | `schemaless` | data without a schema: JSON lines | docs/formats/jsonl.md |
 //! | `columns` | the Arrow and Parquet columns of a schema version | docs/formats/parquet.md |
 //! | `capture` | a response without its body, in a pack | docs/formats/rawpack.md |
+//! | `charset` | in which encoding a body is written | |
+//! | `parsed` | what the parse rules give for a page: rows, follow-ups, rejects | docs/parse.md |
 //! | `canonical_url` | the one spelling of a URL | |
 //! | `robots` | the `robots.txt` of an origin, as a host table keeps it | |
 //! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
@@ -18,6 +20,7 @@
 
 mod canonical_url;
 mod capture;
+mod charset;
 mod checkpoint;
 mod columns;
 mod lake;
@@ -25,6 +28,7 @@ mod pack;
 mod pack_index;
 mod pack_seek;
 mod pack_short;
+mod parsed;
 mod partition;
 mod record;
 mod reject;
@@ -39,6 +43,7 @@ pub use canonical_url::{CanonicalUrl, MAX_URL_BYTES, QueryOrder};
 pub use capture::{
     CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id, request_key,
 };
+pub use charset::{charset_of, essence};
 pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
 pub use columns::{
     EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, MAX_FIELD_ID, SOURCE_COLUMN, SOURCE_FIELD_ID,
@@ -59,6 +64,7 @@ pub use pack_seek::{
     padding, seek_table_bytes,
 };
 pub use pack_short::{ShortTerminal, TerminalLine, full_line, short_line};
+pub use parsed::{Datum, FollowUp, PageExpectation, PageFault, PageRecord, PageReject, ParsedPage};
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,

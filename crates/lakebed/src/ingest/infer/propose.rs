@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::ingest::infer::evidence::{Evidence, FieldEvidence, Members};
+use crate::registry::origin_type;
 use crate::spec::{FieldSpec, FieldType};
 
 /// Lists within lists beyond which a type is `json`.
@@ -154,11 +155,15 @@ impl Proposer {
         let id = self.next_id();
         let path_here = joined(path, name);
         let at = self.out.choices.len();
+        let chosen_type = match origin_type(name).filter(|_| path.is_empty()) {
+            Some(own) => chosen(own, "filled by `lakebed parse`"),
+            None => self.choose(evidence, &path_here, 0),
+        };
         let Chosen {
             field_type,
             fields,
             mut reason,
-        } = self.choose(evidence, &path_here, 0);
+        } = chosen_type;
         let column = column_name(name, path.is_empty(), taken);
         let mut field = FieldSpec::new(id, &column, field_type.clone());
         if column != name {
@@ -435,6 +440,7 @@ fn column_name(name: &str, is_top: bool, taken: &mut BTreeSet<String>) -> String
     let is_reserved = |name: &str| {
         let lower = name.to_lowercase();
         is_top
+            && origin_type(name).is_none()
             && (lower.starts_with('_')
                 || ["dt", "schema_version", "source"].contains(&lower.as_str()))
     };

@@ -81,7 +81,8 @@ impl MediaType {
 }
 
 /// The media type of a header value: small letters, no parameters; empty for none.
-pub(super) fn essence(content_type: &str) -> String {
+#[must_use]
+pub fn essence(content_type: &str) -> String {
     let text = content_type.split([';', ',']).next().unwrap_or_default();
     text.trim().to_ascii_lowercase()
 }

@@ -1,0 +1,46 @@
+//! `parse`: what the rules of a source give.
+
+use clap::Args;
+
+use crate::args::{FormatArgs, MismatchArg};
+
+/// `lakebed parse`
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["page", "test", "date"])))]
+pub(crate) struct ParseArgs {
+    /// The source
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: String,
+    /// Show what the rules give for one page: a URL, a capture id or a request key, out of the newest pack that
+    /// has it, or a file
+    #[arg(long = "try", value_name = "PAGE")]
+    pub(crate) page: Option<String>,
+    /// Of a file: where it was found [default: the source's `url`, or one that was made up]
+    #[arg(long, value_name = "URL", conflicts_with = "test")]
+    pub(crate) url: Option<String>,
+    /// Of a file: the stage of its request [default: that of the first rule]
+    #[arg(long, value_name = "STAGE", conflicts_with = "test")]
+    pub(crate) stage: Option<String>,
+    /// Keep the page and what it gave as a fixture of this name
+    #[arg(long, value_name = "NAME", conflicts_with = "test")]
+    pub(crate) save: Option<String>,
+    /// Compare what the rules give for the pages in the folder `fixtures` with what is expected
+    #[arg(long)]
+    pub(crate) test: bool,
+    /// Write what they give as what is expected from now on
+    #[arg(long, requires = "test")]
+    pub(crate) write: bool,
+    /// Parse the packs of these business dates again, D or A..B, both included, and store what they give: a new
+    /// revision where a date has rows already; nothing where packs and rules are those of the stored rows
+    #[arg(long, value_name = "DATES")]
+    pub(crate) date: Option<String>,
+    /// What happens to records that do not fit their schema [default: the setting `on_mismatch`]
+    #[arg(long, value_enum, requires = "date")]
+    pub(crate) on_mismatch: Option<MismatchArg>,
+    /// Why, for the commit log
+    #[arg(long, value_name = "TEXT", requires = "date")]
+    pub(crate) note: Option<String>,
+    /// Output.
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+}

@@ -1,0 +1,12 @@
+//! Flow: what wires the stages together over the packs and datasets of a lake.
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | `packs` | the packs of a source, and one page out of them |
+//! | `parse` | the packs of a date through the rules, into their datasets |
+
+mod packs;
+mod parse;
+
+pub use packs::{SourcePack, find_page, list_packs};
+pub use parse::{ParseOptions, ParseReport, ParsedDataset, StoredAs, parse_date};

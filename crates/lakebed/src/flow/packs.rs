@@ -1,0 +1,116 @@
+//! The packs of a source in the lake, and one page out of them.
+
+use std::path::PathBuf;
+
+use crate::catalog::visible_files;
+use crate::error::{Error, Result};
+use crate::log::load;
+use crate::name::{CaptureId, ContentHash, DatasetRef, Layer, RequestKey, SourceName};
+use crate::pack::{Capture, PackReader};
+use crate::spec::{CanonicalUrl, IndexRow, PACK_SUFFIX, PackFileName, QueryOrder, RunKey};
+use crate::store::{Lake, StorePath};
+use crate::time::BusinessDate;
+
+/// A pack that readers see.
+#[derive(Debug, Clone)]
+pub struct SourcePack {
+    /// Whose responses it holds.
+    pub run: RunKey,
+    /// The file.
+    pub path: PathBuf,
+    /// BLAKE3 of the file.
+    pub blake3: ContentHash,
+    /// The record that added it.
+    pub log_position: u64,
+}
+
+impl SourcePack {
+    /// Opens it.
+    pub fn open(&self) -> Result<PackReader> {
+        PackReader::open(&self.path)
+    }
+}
+
+/// The packs of a source from one business date to another, both included; by date, then in the order in
+/// which they came.
+pub async fn list_packs(
+    lake: &Lake,
+    source: &SourceName,
+    from: BusinessDate,
+    to: BusinessDate,
+) -> Result<Vec<SourcePack>> {
+    let dataset = DatasetRef {
+        layer: Layer::Raw,
+        dataset: source.as_str().parse()?,
+    };
+    let state = load(lake, &dataset).await?.state;
+    let mut packs = Vec::new();
+    for file in visible_files(&state) {
+        let is_meant = (from..=to).contains(&file.key.dt) && file.name.ends_with(PACK_SUFFIX);
+        let Some(name) = PackFileName::parse(&file.name).filter(|_| is_meant) else {
+            continue;
+        };
+        let place: StorePath = file.path.clone().try_into()?;
+        let path = lake.store().local_path(&place).ok_or_else(|| {
+            Error::unavailable("packs are read from a lake on this machine's disk")
+                .with("file", &place)
+        })?;
+        packs.push(SourcePack {
+            run: RunKey {
+                source: source.clone(),
+                date: name.date,
+                run: name.run,
+            },
+            path,
+            blake3: file.blake3,
+            log_position: file.log_position,
+        });
+    }
+    packs.sort_by_key(|pack| (pack.run.date, pack.log_position));
+    Ok(packs)
+}
+
+/// The newest response that `wanted` names: a URL, a capture id or a request key. The newest pack that has
+/// one decides; within it, one that made its request done comes first.
+///
+/// # Errors
+/// `NotFound` where no pack has it.
+pub async fn find_page(
+    lake: &Lake,
+    source: &SourceName,
+    wanted: &str,
+) -> Result<(SourcePack, Capture)> {
+    let packs = list_packs(lake, source, BusinessDate::MIN, BusinessDate::MAX).await?;
+    if packs.is_empty() {
+        return Err(Error::not_found(format!("`{source}` has no pack"))
+            .hint(format!("`lakebed crawl {source} --date D` makes one")));
+    }
+    for pack in packs.iter().rev() {
+        let reader = pack.open()?;
+        let rows = rows_of(&reader, wanted)?;
+        let newest = rows.into_iter().filter(|row| !row.is_erased);
+        if let Some(row) = newest.max_by_key(|row| (row.is_named, row.fetched_at)) {
+            return Ok((pack.clone(), reader.read(&row)?));
+        }
+    }
+    Err(
+        Error::not_found(format!("no pack of `{source}` has `{wanted}`"))
+            .hint("`lakebed pack list PACK` shows what a pack holds"),
+    )
+}
+
+fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
+    let index = reader.index()?;
+    if let (Ok(id), Ok(key)) = (wanted.parse::<CaptureId>(), wanted.parse::<RequestKey>()) {
+        let found = index.find_capture(&id)?;
+        return match found {
+            Some(row) => Ok(vec![row]),
+            None => index.find_request(&key),
+        };
+    }
+    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept)
+        .map_err(|e| e.hint("a URL, a capture id, a request key, or a file that is there"))?;
+    let rows = index.rows()?;
+    rows.filter(|row| row.as_ref().map_or(true, |row| row.url == url.as_str()))
+        .collect()
+}

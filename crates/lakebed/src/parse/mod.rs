@@ -1,0 +1,39 @@
+//! Parse: pages in, records, follow-ups and rejects out, by the rules of a `source.toml` (docs/parse.md).
+//!
+//! ```text
+//! [parse] of source.toml -> Rules::read            every selector, path and step is read before any page
+//! capture + body + Rules -> parse_page -> ParsedPage   a pure function, bounded in time and memory
+//! ```
+//!
+//! | part | what it knows |
+//! | --- | --- |
+//! | `rules`, `field` | the rules as they were declared, read and checked |
+//! | `page` | what they give for one page |
+//! | `css`, `html` | selectors of Scrapy's users over a tree with limits |
+//! | `json`, `structured` | JSONPath; JSON-LD and microdata |
+//! | `steps`, `numbers` | what is done to a value |
+//! | `command` | pages that a program of the user's parses |
+//! | `fixture` | pages that are kept with what they must give |
+//! | `budget` | what one page may cost |
+//!
+//! What does not belong here: packs, the queue, datasets. Who has a page calls.
+
+mod budget;
+mod command;
+mod css;
+mod field;
+mod fixture;
+mod html;
+mod json;
+mod numbers;
+mod page;
+mod rules;
+mod steps;
+mod structured;
+#[cfg(test)]
+mod tests;
+
+pub use command::{CommandParser, parse_with};
+pub use fixture::{Difference, EXPECTED_SUFFIX, Fixture, FixturePage, differences, gives};
+pub use page::{PageInput, parse_page, whole_page};
+pub use rules::Rules;

@@ -1,0 +1,80 @@
+//! Programs that parse: what they answer, how they fail, and that the next page does not suffer from it.
+
+use super::*;
+
+const PROGRAM: &str = r#"
+import json, sys, time
+for line in sys.stdin:
+    page = json.loads(line)
+    what = page["text"].strip()
+    if what == "die": sys.exit("cannot go on")
+    if what == "sleep": time.sleep(60)
+    if what == "eat": x = "x" * (1 << 30)
+    if what == "mumble": print("hello", flush=True); continue
+    if what == "typo": print('{"record": []}', flush=True); continue
+    print(json.dumps({"records": [{"record": {"t": what, "n": 1.50}, "key": what}],
+                      "follow_ups": [{"stage": "detail", "url": "/d/1", "payload": {"a": 1}}],
+                      "rejects": [{"reason": "why not", "path": "$.x"}]}), flush=True)
+"#;
+
+fn page(parser: &mut CommandParser, text: &str) -> ParsedPage {
+    let mut capture = capture("http://a.test/x", "list", "");
+    capture.charset = Some(crate::spec::CharsetSpec {
+        name: "utf-8".to_owned(),
+        from: crate::spec::CharsetOrigin::Http,
+    });
+    let run = run("shop");
+    let input = PageInput {
+        run: &run,
+        capture: &capture,
+        body: text.as_bytes(),
+    };
+    parser.parse("list", &input).unwrap()
+}
+
+#[test]
+fn a_program_that_fails_costs_its_page_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("parse.py"), PROGRAM).unwrap();
+    let rules = rules(
+        "[[parse.page]]\nname = 'list'\ncommand = { run = ['python3', 'parse.py'], page_timeout_s = 2, memory_mib = 400 }\n",
+    );
+    let capture = capture("http://a.test/x", "list", "");
+    let (name, config) = rules.command_of(&capture).unwrap();
+    assert_eq!(name, "list");
+    let mut parser = CommandParser::new(config, folder.path());
+    for (text, code, told) in [
+        ("中文", "command_reject", "why not"),
+        ("die", "command_ended", "cannot go on"),
+        ("a", "command_reject", "why not"),
+        ("sleep", "command_silent", "within 2 s"),
+        ("eat", "command_ended", "MemoryError"),
+        ("mumble", "command_answer", "no JSON"),
+        ("typo", "command_answer", "did you mean `records`"),
+        ("b", "command_reject", "why not"),
+    ] {
+        let page = page(&mut parser, text);
+        let fault = &page.rejects[0].faults[0];
+        assert_eq!(fault.code, code, "{text}: {fault:?}");
+        assert!(fault.reason.contains(told), "{text}: {fault:?}");
+        let is_good = code == "command_reject";
+        assert_eq!(page.records.len(), usize::from(is_good), "{text}");
+        if is_good {
+            let json = record(&page, 0);
+            assert!(
+                json.starts_with(&format!(r#"{{"t":"{text}","n":1.5,"#)),
+                "{json}"
+            );
+            assert!(json.contains(&format!(r#""_key":"{text}""#)), "{json}");
+            assert_eq!(page.follow_ups[0].url, "http://a.test/d/1");
+        }
+    }
+    let mut missing = config.clone();
+    missing.run = vec!["./not-there".to_owned()];
+    let page = super::command::page(&mut CommandParser::new(&missing, folder.path()), "x");
+    assert!(
+        page.rejects[0].faults[0].reason.contains("not-there"),
+        "{:?}",
+        page.rejects
+    );
+}
