@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
-use crate::commands::queue::{get_run, open_queue, run_key};
+use crate::commands::queue::{STATE_FOLDER, get_run, open_queue, run_key};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -26,8 +26,6 @@ use crate::table::{count, message_text, size};
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
-/// Folder of crawl state in the project.
-pub(crate) const STATE_FOLDER: &str = "crawl";
 
 /// What is configured for the crawl of a run.
 pub(crate) fn plan_of(

@@ -21,7 +21,8 @@ pub(crate) mod schema;
 mod source;
 mod sql;
 
-pub(crate) use crawl::{STATE_FOLDER, exit_of, plan_of, stop_signal};
+pub(crate) use crawl::{exit_of, plan_of, stop_signal};
 pub(crate) use dispatch::{format_of, run};
+pub(crate) use queue::STATE_FOLDER;
 pub(crate) use rows::write_rows;
 pub(crate) use sql::{engine as sql_engine, query_cost};

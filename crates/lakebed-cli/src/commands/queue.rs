@@ -20,13 +20,14 @@ use crate::args::{
     QueueListArgs, QueuePruneArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs, RunArgs,
     StateArg, TextFormat,
 };
-use crate::commands::crawl::STATE_FOLDER;
 use crate::context::{Globals, open_lake};
 use crate::exit::Exit;
 use crate::table::{Table, count, message_text, size};
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
+/// Folder of crawl state in the project.
+pub(crate) const STATE_FOLDER: &str = "crawl";
 /// Requests that are read at once.
 const PAGE: u32 = 1_000;
 /// How often `watch` looks.
