@@ -9,6 +9,7 @@
 //!                                                              for SQLite, or the URL of a server
 //! lakebed-bench packs fill PAGES PARTS | spread SOURCE PARTS OUT | seal SOURCE PARTS OUT | replay OUT | get OUT
 //!                                                              what packs cost
+//! lakebed-bench parse RULES PAGES REPEAT OUT                   pages through the rules of a source.toml
 //! lakebed-bench load | audit | rebuild PROJECT                 what grows with a lake, for a profiler
 //! ```
 //!
@@ -19,6 +20,7 @@ mod commits;
 mod govern;
 mod lake;
 mod packs;
+mod parse;
 mod queue;
 
 use std::io::Write;
@@ -77,6 +79,12 @@ fn run(args: &[&str]) -> Result<Value> {
         }
         ["packs", "replay", out] => packs::replay(Path::new(out)),
         ["packs", "get", out] => packs::get(Path::new(out)),
+        ["parse", rules, pages, repeat, out] => parse::measure(
+            Path::new(rules),
+            Path::new(pages),
+            number(repeat)?,
+            Path::new(out),
+        ),
         ["load", project] => govern::measure_load(&runtime, Path::new(project)),
         ["audit", project] => govern::measure_audit(&runtime, Path::new(project)),
         ["rebuild", project] => govern::measure_rebuild(&runtime, Path::new(project)),
