@@ -13,6 +13,7 @@ Parts (default: all but scale and build):
     commits     durable commits a second, beside DuckLake and delta-rs
     queue       claims and finishes a second on SQLite, PostgreSQL and MariaDB, beside bare SQL
     packs       size and speed of packs, beside `tar | zstd -9` and warcio
+    parse       pages a second through declared rules, beside parsel and selectolax
     fetch       requests a second of a crawl, and its memory over a hundred thousand
     scale       audit, rebuild and planning at 100,000 partitions and 1,000,000 files (see --part-of-scale)
     build       a cold release build (some 15 to 30 minutes)
@@ -36,6 +37,7 @@ import days
 import fetch
 import ingest
 import packs
+import parsing
 import planning
 import queries
 import scale
@@ -56,11 +58,11 @@ def build_part(options) -> str:
 
 PARTS = {"ingest": ingest.ingest_part, "shapes": ingest.shapes_part, "memory": ingest.memory_part,
          "planning": planning.planning_part, "queries": queries.queries_part, "days": days.days_part,
-         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "fetch": fetch.fetch_part,
+         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "parse": parsing.parse_part, "fetch": fetch.fetch_part,
          "scale": scale.scale_part, "build": build_part}
 LONG = {"scale", "build"}
 # What a part measures against; queue and scale have no peer in Python, build none at all.
-PEERS = {"commits": ("lakes", "duckdb deltalake"), "queue": None, "packs": ("crawls", "warcio"), "fetch": ("crawls", "scrapy"),
+PEERS = {"commits": ("lakes", "duckdb deltalake"), "queue": None, "packs": ("crawls", "warcio"), "fetch": ("crawls", "scrapy"), "parse": ("crawls", "parsel selectolax"),
          "scale": None, "build": None}
 
 

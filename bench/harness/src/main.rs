@@ -9,6 +9,7 @@
 //!                                                              for SQLite, or the URL of a server
 //! lakebed-bench packs fill PAGES PARTS | spread SOURCE PARTS OUT | seal SOURCE PARTS OUT | replay OUT | get OUT
 //!                                                              what packs cost
+//! lakebed-bench parse RULES PAGES REPEAT OUT                   pages through the rules of a source.toml
 //! lakebed-bench load | audit | rebuild PROJECT                 what grows with a lake, for a profiler
 //! ```
 //!
@@ -19,6 +20,7 @@ mod commits;
 mod govern;
 mod lake;
 mod packs;
+mod parse;
 mod queue;
 
 use std::io::Write;
@@ -47,6 +49,12 @@ fn main() -> ExitCode {
 fn run(args: &[&str]) -> Result<Value> {
     match args {
         ["packs", rest @ ..] => run_packs(rest),
+        ["parse", rules, pages, repeat, out] => parse::measure(
+            Path::new(rules),
+            Path::new(pages),
+            number(repeat)?,
+            Path::new(out),
+        ),
         _ => run_with_runtime(args),
     }
 }

@@ -19,11 +19,12 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 5] = [
+const IGNORED: [&str; 6] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
     "/crawl/",
+    "/parse/",
     "/lake/",
 ];
 

@@ -215,6 +215,8 @@ pub(super) struct JsonQuery {
 /// What looking for a path may cost, for a text of n values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cost {
+    /// Next to nothing: straight down by names and places.
+    Straight,
     /// n.
     Once,
     /// The sum of the levels: `..` after `..`.
@@ -248,6 +250,7 @@ impl JsonQuery {
             (1.., 1..) => Cost::Square,
             (_, 1..) if from_root => Cost::Square,
             (2, _) => Cost::Levels,
+            (0, 0) if !text.contains(['*', ':']) => Cost::Straight,
             _ => Cost::Once,
         };
         Ok(Self { path, cost })
@@ -260,10 +263,8 @@ impl JsonQuery {
         value: &'a Value,
         budget: &Budget,
     ) -> Result<Vec<&'a Value>, PageError> {
-        // A path that goes straight down costs next to nothing.
-        let is_straight = self.path.to_string().find(['*', '?', ':']).is_none();
         let steps = match self.cost {
-            Cost::Once if is_straight => 8,
+            Cost::Straight => 8,
             Cost::Once => doc.nodes,
             Cost::Levels => doc.levels,
             Cost::Square => doc.nodes.saturating_mul(doc.nodes),
