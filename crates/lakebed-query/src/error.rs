@@ -1,5 +1,6 @@
 //! DataFusion's errors as ours: a kind, a message of one line, hints with the nearest names.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use arrow::error::ArrowError;
@@ -179,8 +180,19 @@ fn arrow_error(error: &ArrowError) -> Error {
         | ArrowError::InvalidArgumentError(_)
         | ArrowError::CDataInterface(_) => Error::invalid(format!(
             "evaluate the query: {}",
-            line(without_debug_form(&error.to_string()))
+            line(without_debug_form(&said(error)))
         )),
+    }
+}
+
+/// The words of an error, without the kind before them.
+fn said(error: &ArrowError) -> Cow<'_, str> {
+    match error {
+        ArrowError::CastError(text)
+        | ArrowError::ParseError(text)
+        | ArrowError::ComputeError(text)
+        | ArrowError::InvalidArgumentError(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
     }
 }
 
