@@ -205,13 +205,16 @@ impl Content {
     }
 }
 
+/// A body within the bytes of a frame.
+type PlacedBody = (BodyHash, Range<usize>);
+
 /// The lines and bodies of a frame.
 fn parse_captures(
     raw: &[u8],
     run: Option<&RunKey>,
     content: Range<usize>,
     members: &[tar::Member],
-) -> Result<(Vec<PlacedLine>, Vec<(BodyHash, Range<usize>)>)> {
+) -> Result<(Vec<PlacedLine>, Vec<PlacedBody>)> {
     let mut bodies = Vec::with_capacity(members.len());
     let mut known: BTreeMap<BodyHash, Range<usize>> = BTreeMap::new();
     for member in members {
