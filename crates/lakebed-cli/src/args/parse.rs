@@ -37,6 +37,9 @@ pub(crate) struct ParseArgs {
     /// What happens to records that do not fit their schema [default: the setting `on_mismatch`]
     #[arg(long, value_enum, requires = "date")]
     pub(crate) on_mismatch: Option<MismatchArg>,
+    /// Let the records take the place of rows that no replay made, or of more than twice as many
+    #[arg(long, requires = "date")]
+    pub(crate) replace: bool,
     /// Why, for the commit log
     #[arg(long, value_name = "TEXT", requires = "date")]
     pub(crate) note: Option<String>,

@@ -163,6 +163,7 @@ fn options_of(
             .on_mismatch
             .map_or(ingest::policy(policy), ingest::mismatch),
         by: context.by(None, args.note.clone()),
+        replace: args.replace,
         threads: None,
     }
 }

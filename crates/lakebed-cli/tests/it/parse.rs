@@ -233,6 +233,95 @@ fn days_are_replayed_into_rows_and_changed_rules_into_revisions() {
 }
 
 #[test]
+fn a_replay_takes_no_rows_out_of_sight_that_it_did_not_make() {
+    let lake = lake();
+    let parse = ["parse", "books", "--date", "2026-11-28"];
+    lake.run(&parse).ok();
+    let count = "SELECT count(*) AS c FROM clean.books WHERE dt = '2026-11-28'";
+    assert_eq!(lake.sql_one(count), "33");
+    // A rule that no longer finds most of its records: what is there stays.
+    let source = lake.project().join("sources/books/source.toml");
+    let few = SOURCE.replace("url_regex = '/book/", "url_regex = '/book/1");
+    fs::write(&source, few).unwrap();
+    lake.run(&parse)
+        .code(1)
+        .says(&["less than half", "33 rows", "--replace"]);
+    assert_eq!(lake.sql_one(count), "33");
+    // Rows that came by hand: neither does a replay hide them.
+    let hand = "{\"id\": 900, \"title\": \"by hand\", \"price\": \"9.00\"}\n";
+    lake.file("hand.jsonl", hand);
+    let ingest = [
+        "ingest",
+        "clean/books",
+        "hand.jsonl",
+        "--date",
+        "2026-11-28",
+    ];
+    lake.run(&ingest).ok();
+    fs::write(&source, SOURCE.replace("h1::text", "b::text")).unwrap();
+    lake.run(&parse)
+        .code(1)
+        .says(&["no replay made", "hand.jsonl", "rollback"]);
+    assert_eq!(lake.sql_one(count), "34");
+    lake.run(&[&parse[..], &["--replace"]].concat()).ok();
+    assert_eq!(lake.sql_one(count), "33");
+    lake.run(&["rollback", "clean/books", "--date", "2026-11-28"])
+        .ok();
+    assert_eq!(lake.sql_one(count), "34");
+    lake.assert_clean();
+}
+
+#[test]
+fn a_replay_is_alone_knows_its_index_and_asks_for_schemas_first() {
+    let lake = lake();
+    let parse = ["parse", "books", "--date", "2026-11-28"];
+    let folder = lake.project().join("parse/books/2026-11-28");
+    fs::create_dir_all(&folder).unwrap();
+    let other = fs::File::create(folder.join("lock")).unwrap();
+    other.lock().unwrap();
+    lake.run(&parse).says(&["another call is at it"]).code(4);
+    drop(other);
+    // One bit of the index: a capture would be passed over.
+    let raw = lake.project().join("lake/raw/books/dt=2026-11-28");
+    let index = find(&raw, ".idx");
+    let whole = fs::read(&index).unwrap();
+    let mut flipped = whole.clone();
+    flipped[100] ^= 0x10;
+    fs::write(&index, &flipped).unwrap();
+    lake.run(&parse)
+        .says(&["index is not the one that was committed", "audit --deep"])
+        .code(4);
+    fs::write(&index, &whole).unwrap();
+    // A dataset without a schema stops the call before anything is stored.
+    let source = lake.project().join("sources/books/source.toml");
+    let item = "\n[[parse.page.item]]\ndataset = \"books.links\"\n[parse.page.item.field]\nurl = \"a::attr(href)\"\n[[parse.page.follow]]";
+    fs::write(&source, SOURCE.replace("[[parse.page.follow]]", item)).unwrap();
+    lake.run(&parse)
+        .says(&["clean/books.links has no published schema", "schema infer"])
+        .code(1);
+    assert_eq!(lake.sql_one("SELECT count(*) AS c FROM clean.books"), "0");
+    fs::write(&source, SOURCE).unwrap();
+    lake.run(&parse).ok();
+    assert_eq!(lake.sql_one("SELECT count(*) AS c FROM clean.books"), "33");
+}
+
+/// The only file below the folder whose name ends so.
+fn find(folder: &std::path::Path, suffix: &str) -> std::path::PathBuf {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.to_string_lossy().ends_with(suffix) => return path,
+                false => {}
+            }
+        }
+    }
+    panic!("no file ends with {suffix}");
+}
+
+#[test]
 fn rules_that_cannot_be_read_stop_every_call() {
     let lake = lake();
     let source = lake.project().join("sources/books/source.toml");

@@ -2,9 +2,11 @@
 //!
 //! | part | what it does |
 //! | --- | --- |
+//! | `guard` | what a replay must not do |
 //! | `packs` | the packs of a source, and one page out of them |
 //! | `parse` | the packs of a date through the rules, into their datasets |
 
+mod guard;
 mod packs;
 mod parse;
 

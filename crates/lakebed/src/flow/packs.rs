@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::catalog::visible_files;
+use crate::catalog::{FileRow, visible_files};
 use crate::error::{Error, Result};
 use crate::log::load;
 use crate::name::{CaptureId, ContentHash, DatasetRef, Layer, RequestKey, SourceName};
 use crate::pack::{Capture, PackReader};
-use crate::spec::{CanonicalUrl, IndexRow, PACK_SUFFIX, PackFileName, QueryOrder, RunKey};
+use crate::spec::{
+    CanonicalUrl, IndexRow, PACK_INDEX_SUFFIX, PACK_SUFFIX, PackFileName, QueryOrder, RunKey,
+};
 use crate::store::{Lake, StorePath};
 use crate::time::BusinessDate;
 
@@ -20,13 +22,25 @@ pub struct SourcePack {
     pub path: PathBuf,
     /// BLAKE3 of the file.
     pub blake3: ContentHash,
+    /// Its index, with the BLAKE3 of that file.
+    index: (PathBuf, ContentHash),
     /// The record that added it.
     pub log_position: u64,
 }
 
 impl SourcePack {
-    /// Opens it.
+    /// Opens it, when its index is the one that was committed: an index decides which captures are parsed.
     pub fn open(&self) -> Result<PackReader> {
+        let (path, hash) = &self.index;
+        let bytes =
+            std::fs::read(path).map_err(|e| Error::io("read the index", path.display(), e))?;
+        if ContentHash::of(&bytes) != *hash {
+            return Err(
+                Error::corrupt("open a pack: its index is not the one that was committed")
+                    .with("file", path.display())
+                    .hint("`lakebed audit --deep` tells which files differ from the log; restore the index from a backup of the lake"),
+            );
+        }
         PackReader::open(&self.path)
     }
 }
@@ -44,17 +58,30 @@ pub async fn list_packs(
         dataset: source.as_str().parse()?,
     };
     let state = load(lake, &dataset).await?.state;
+    let local_path = |path: &str| {
+        let place: StorePath = path.to_owned().try_into()?;
+        lake.store().local_path(&place).ok_or_else(|| {
+            Error::unavailable("packs are read from a lake on this machine's disk")
+                .with("file", &place)
+        })
+    };
+    let files = visible_files(&state);
     let mut packs = Vec::new();
-    for file in visible_files(&state) {
+    for file in &files {
         let is_meant = (from..=to).contains(&file.key.dt) && file.name.ends_with(PACK_SUFFIX);
         let Some(name) = PackFileName::parse(&file.name).filter(|_| is_meant) else {
             continue;
         };
-        let place: StorePath = file.path.clone().try_into()?;
-        let path = lake.store().local_path(&place).ok_or_else(|| {
-            Error::unavailable("packs are read from a lake on this machine's disk")
-                .with("file", &place)
-        })?;
+        let beside = file.name.trim_end_matches(PACK_SUFFIX).to_owned() + PACK_INDEX_SUFFIX;
+        let is_index = |f: &&FileRow| f.key == file.key && f.name == beside;
+        let Some(index) = files.iter().find(is_index) else {
+            return Err(
+                Error::corrupt("find the index of a pack: the log names none")
+                    .with("file", &file.path)
+                    .hint("`lakebed audit` says more"),
+            );
+        };
+        let path = local_path(&file.path)?;
         packs.push(SourcePack {
             run: RunKey {
                 source: source.clone(),
@@ -62,7 +89,8 @@ pub async fn list_packs(
                 run: name.run,
             },
             path,
-            blake3: file.blake3,
+            blake3: file.blake3.clone(),
+            index: (local_path(&index.path)?, index.blake3.clone()),
             log_position: file.log_position,
         });
     }

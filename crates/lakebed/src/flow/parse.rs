@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::catalog::Catalog;
 use crate::config::SourceConfig;
 use crate::error::{Error, Result};
+use crate::flow::guard::{LABEL_PREFIX, check_replaced, check_schemas, lock_folder};
 use crate::flow::packs::{SourcePack, list_packs};
 use crate::ingest::decode::Mismatch;
 use crate::ingest::read::InputSource;
@@ -54,6 +55,8 @@ pub struct ParseOptions {
     pub mismatch: Mismatch,
     /// Who asks.
     pub by: By,
+    /// Whether the records may take the place of rows that no replay made, or of more than twice as many.
+    pub replace: bool,
     /// Workers; `None` = the machine's cores.
     pub threads: Option<usize>,
 }
@@ -157,6 +160,8 @@ pub async fn parse_date(
     if packs.is_empty() {
         return Ok(None);
     }
+    check_schemas(lake, rules.datasets().into_iter().map(clean)).await?;
+    let _turn = lock_folder(&options.kept)?;
     let label = label_of(rules, &packs)?;
     let mut report = ParseReport {
         format: PARSE_REPORT_FORMAT,
@@ -198,7 +203,6 @@ pub async fn parse_date(
             bounds: [declared.key, declared.prune].concat(),
         };
         let stored = store((lake, catalog), &report, &to, options, progress).await?;
-
         report.datasets.push(stored);
     }
     Ok(Some(report))
@@ -212,7 +216,7 @@ fn label_of(rules: &Rules, packs: &[SourcePack]) -> Result<BatchLabel> {
     for pack in packs {
         hasher.update(format!("\n{} {}", pack.run, pack.blake3).as_bytes());
     }
-    format!("parse:{}", &hasher.finalize().to_hex()[..16]).parse()
+    format!("{LABEL_PREFIX}{}", &hasher.finalize().to_hex()[..16]).parse()
 }
 
 /// Bytes of all bodies that will be parsed.
@@ -334,7 +338,7 @@ fn read_packs(packs: &[SourcePack], jobs: &SyncSender<Job>, places: &Receiver<()
         }
         for capture in reader.replay() {
             let capture = capture?;
-            if !named.contains(&capture.capture.capture_id) {
+            if !named.remove(&capture.capture.capture_id) {
                 continue;
             }
             let job = Job {
@@ -346,6 +350,17 @@ fn read_packs(packs: &[SourcePack], jobs: &SyncSender<Job>, places: &Receiver<()
                 return Ok(());
             }
             number += 1;
+        }
+        if let Some(lost) = named.iter().min() {
+            return Err(Error::corrupt(format!(
+                "replay a pack: {} captures of its index are not in it",
+                named.len()
+            ))
+            .with("file", pack.path.display())
+            .with("capture", lost)
+            .hint(
+                "`lakebed audit --deep` tells which file differs from the log; nothing was stored",
+            ));
         }
     }
     Ok(())
@@ -578,6 +593,14 @@ async fn store(
     if records.count > 0 {
         let state = load(lake, dataset).await?.state;
         let has_rows = state.visible_of(report.date).next().is_some();
+        if !options.replace
+            && state
+                .visible_labelled(report.date, &report.label)
+                .next()
+                .is_none()
+        {
+            check_replaced(&state, dataset, report.date, records.count)?;
+        }
         let request = request(to, report, has_rows, options);
         let done = ingest(lake, catalog, &request, progress).await?;
         parsed.stored = match (done.outcome, has_rows) {

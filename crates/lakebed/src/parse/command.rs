@@ -113,6 +113,11 @@ impl CommandParser {
             Some(running) => running,
             None => Running::start(&self.config, &self.folder)?,
         };
+        // A line that nothing asked for would be taken for the answer to this page.
+        if running.answers.try_recv().is_ok() {
+            let told = "it said more than one line for a page";
+            return Ok(Err(running.end("command_answer", told)));
+        }
         let timeout = Duration::from_secs(u64::from(self.config.page_timeout_s));
         let answer = match running.lines.send(line_of(input)) {
             Ok(()) => running.answers.recv_timeout(timeout),
@@ -348,6 +353,26 @@ fn name_at<T: std::str::FromStr<Err = Error>>(
         .map_err(|e: Error| wrong(format!("{at}: {}", e.message())))
 }
 
+/// Refuses a member that nobody reads: it may be a misspelt one.
+fn check_members(item: &Value, known: &[&str], at: &str) -> std::result::Result<(), PageError> {
+    let names = item
+        .as_object()
+        .into_iter()
+        .flat_map(|members| members.keys());
+    match names
+        .into_iter()
+        .find(|name| !known.contains(&name.as_str()))
+    {
+        Some(name) => {
+            let hint = crate::config::nearest_hint(name, known);
+            Err(wrong(format!(
+                "{at} has an unknown member `{name}`: {hint}"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
 fn read_record(
     item: &Value,
     (doc, budget): (&JsonDoc, &Budget),
@@ -355,6 +380,7 @@ fn read_record(
     parsed: &mut ParsedPage,
 ) -> std::result::Result<(), PageError> {
     let at = format!("`records[{n}]`");
+    check_members(item, &["record", "dataset", "key"], &at)?;
     let dataset: DatasetName = match (&item["dataset"], config.datasets.first()) {
         (Value::Null, Some(first)) => first.clone(),
         _ => name_at(item, "dataset", &at)?,
@@ -388,6 +414,7 @@ fn read_follow(
     input: &PageInput<'_>,
     at: &str,
 ) -> std::result::Result<FollowUp, PageError> {
+    check_members(item, &["stage", "url", "priority", "payload", "group"], at)?;
     let told = text_at(item, "url", at)?;
     let base = CanonicalUrl::parse(&input.capture.url, QueryOrder::Kept);
     let url = base.and_then(|base| base.join(told, QueryOrder::Kept));

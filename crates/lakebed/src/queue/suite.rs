@@ -31,6 +31,7 @@ macro_rules! stamp {
 
 stamp!(
     runs::a_run_goes_its_whole_way,
+    runs::many_open_a_new_place_at_once,
     runs::a_plan_that_lost_seeds_does_not_open,
     runs::a_seeding_that_died_begins_from_nothing,
     runs::keys_are_unique_within_their_scope,

@@ -12,6 +12,8 @@ for line in sys.stdin:
     if what == "eat": x = "x" * (1 << 30)
     if what == "mumble": print("hello", flush=True); continue
     if what == "typo": print('{"record": []}', flush=True); continue
+    if what == "kee": print('{"records": [{"record": {"t": 1}, "kee": "1"}]}', flush=True); continue
+    if what == "twice": print('{"records": []}\n{"records": []}', flush=True); continue
     print(json.dumps({"records": [{"record": {"t": what, "n": 1.50}, "key": what}],
                       "follow_ups": [{"stage": "detail", "url": "/d/1", "payload": {"a": 1}}],
                       "rejects": [{"reason": "why not", "path": "$.x"}]}), flush=True)
@@ -51,6 +53,7 @@ fn a_program_that_fails_costs_its_page_and_no_other() {
         ("eat", "command_ended", "MemoryError"),
         ("mumble", "command_answer", "no JSON"),
         ("typo", "command_answer", "did you mean `records`"),
+        ("kee", "command_answer", "did you mean `key`"),
         ("b", "command_reject", "why not"),
     ] {
         let page = page(&mut parser, text);
@@ -69,6 +72,20 @@ fn a_program_that_fails_costs_its_page_and_no_other() {
             assert_eq!(page.follow_ups[0].url, "http://a.test/d/1");
         }
     }
+    // A line too many is not the answer to the next page, which is rejected, and the one after it is right.
+    let twice = page(&mut parser, "twice");
+    assert!(twice.rejects.is_empty(), "{:?}", twice.rejects);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let next = page(&mut parser, "c");
+    assert!(next.records.is_empty());
+    assert!(
+        next.rejects[0].faults[0]
+            .reason
+            .contains("more than one line"),
+        "{:?}",
+        next.rejects
+    );
+    assert_eq!(page(&mut parser, "d").records.len(), 1);
     let mut missing = config.clone();
     missing.run = vec!["./not-there".to_owned()];
     let page = super::command::page(&mut CommandParser::new(&missing, folder.path()), "x");

@@ -227,6 +227,8 @@ impl Db {
             .await?;
         }
         if tx.dialect() == Dialect::Mysql {
+            // Who gets the lock next must see what was written under it.
+            tx.execute("COMMIT", &[]).await?;
             tx.rows(
                 "SELECT CAST(release_lock(concat(database(), '.lakebed_queue')) AS SIGNED)",
                 &[],

@@ -4,8 +4,8 @@ use super::backend::*;
 use crate::error::ErrorKind;
 use crate::queue::db::values;
 use crate::queue::{
-    ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, Queue, RequestFilter,
-    RequestState, RunOptions, RunRecord, RunState, Worker,
+    ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, Queue, QueueOptions,
+    RequestFilter, RequestState, RunOptions, RunRecord, RunState, Worker,
 };
 
 pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
@@ -443,4 +443,15 @@ pub(super) async fn one_process_seeds_at_a_time(backend: impl Backend) {
         second.begin_seeding(run.id).await.map_err(kinds),
         Err(ErrorKind::PreconditionFailed)
     );
+}
+
+/// The tables are made by one of them, and seen whole by the others.
+pub(super) async fn many_open_a_new_place_at_once(backend: impl Backend) {
+    let opened = (0..8).map(|_| {
+        let place = backend.place();
+        tokio::spawn(async move { Queue::open(&place, QueueOptions::default()).await.map(drop) })
+    });
+    for task in opened.collect::<Vec<_>>() {
+        task.await.unwrap().unwrap();
+    }
 }

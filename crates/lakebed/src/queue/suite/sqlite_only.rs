@@ -77,19 +77,3 @@ async fn a_newer_line_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("newer program"), "{error}");
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_open_a_new_file_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("queue.db").display().to_string();
-    let mut tasks = Vec::new();
-    for _ in 0..8 {
-        let path = path.clone();
-        tasks.push(tokio::spawn(async move {
-            Queue::open(&path, QueueOptions::default()).await.map(drop)
-        }));
-    }
-    for task in tasks {
-        task.await.unwrap().unwrap();
-    }
-}
