@@ -308,17 +308,19 @@ fn a_replay_is_alone_knows_its_index_and_asks_for_schemas_first() {
 /// The only file below the folder whose name ends so.
 fn find(folder: &std::path::Path, suffix: &str) -> std::path::PathBuf {
     let mut folders = vec![folder.to_owned()];
+    let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false if path.to_string_lossy().ends_with(suffix) => return path,
-                false => {}
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(suffix) {
+                found.push(path);
             }
         }
     }
-    panic!("no file ends with {suffix}");
+    assert_eq!(found.len(), 1, "files that end with {suffix}: {found:?}");
+    found.remove(0)
 }
 
 #[test]
