@@ -647,6 +647,7 @@ fn request(
         restore: false,
         rejects_of: None,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
         bounds: to.bounds.clone(),
         provenance: Some(Provenance::Replay),
         by: options.by.clone(),

@@ -275,6 +275,7 @@ impl Call<'_> {
             rules: self.rules_of(&input.source, result.facts.form)?,
             batch: self.request.batch.clone(),
             load: self.request.load,
+            parents: self.request.parents.clone(),
         })
     }
 

@@ -68,8 +68,8 @@ pub use parsed::{Datum, FollowUp, PageExpectation, PageFault, PageRecord, PageRe
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,
-    Operation, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
-    min_reader,
+    Operation, ParentSpec, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec,
+    Requirement, min_reader,
 };
 pub use reject::{RejectReason, RejectRecord};
 pub use robots::{RobotsContent, RobotsState};
