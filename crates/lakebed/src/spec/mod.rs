@@ -16,6 +16,7 @@
 //! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
 //! | `pack`, `pack_seek`, `pack_index` | heads, names and tail of a pack; a row of its index | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
+//! | `stamp` | that a stage of a flow is done, and for what | docs/formats/stamp.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
 mod canonical_url;
@@ -35,6 +36,7 @@ mod reject;
 mod robots;
 mod schema;
 mod schemaless;
+mod stamp;
 mod surt;
 mod tagged;
 mod terminal;
@@ -79,5 +81,6 @@ pub use schema::{
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use stamp::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
 pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};
