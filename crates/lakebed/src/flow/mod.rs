@@ -30,6 +30,7 @@ mod turn;
 pub use declared::{Declared, Derived, Folded, Seeded, WHOLE_DAY};
 pub use execute::{FlowContext, FlowOptions, FlowWatch, run_flows};
 pub use graph::{Graph, Program, Stage, parent_dates};
+pub use guard::lock_folder;
 pub use judge::{Judge, Judged, Standing};
 pub use make::makefile;
 pub use packs::{SourcePack, find_page, list_packs};

@@ -34,7 +34,7 @@ use crate::name::{BatchLabel, CaptureId, DatasetName, DatasetRef, Layer, SourceN
 use crate::pack::Capture;
 use crate::parse::{CommandParser, PageInput, Rules, parse_page, whole_page};
 use crate::spec::{
-    By, InputFormat, LoadKind, PageReject, ParsedPage, Provenance, ReadSpec, RunKey,
+    By, InputFormat, LoadKind, PageReject, ParentSpec, ParsedPage, Provenance, ReadSpec, RunKey,
 };
 use crate::store::Lake;
 use crate::time::BusinessDate;
@@ -201,6 +201,7 @@ pub async fn parse_date(
             dataset: &dataset,
             records: &file,
             bounds: [declared.key, declared.prune].concat(),
+            parents: parents_of(&packs, (&source.name, date))?,
         };
         let stored = store((lake, catalog), &report, &to, options, progress).await?;
         report.datasets.push(stored);
@@ -217,6 +218,24 @@ fn label_of(rules: &Rules, packs: &[SourcePack]) -> Result<BatchLabel> {
         hasher.update(format!("\n{} {}", pack.run, pack.blake3).as_bytes());
     }
     format!("{LABEL_PREFIX}{}", &hasher.finalize().to_hex()[..16]).parse()
+}
+
+/// The packs as what the records were derived from.
+fn parents_of(
+    packs: &[SourcePack],
+    (source, date): (&SourceName, BusinessDate),
+) -> Result<Vec<ParentSpec>> {
+    let positions = packs.iter().map(|pack| pack.log_position);
+    Ok(vec![ParentSpec {
+        dataset: DatasetRef {
+            layer: Layer::Raw,
+            dataset: source.as_str().parse()?,
+        },
+        dt: date,
+        from: None,
+        revision: 0,
+        position: positions.max().unwrap_or(0),
+    }])
 }
 
 /// Bytes of all bodies that will be parsed.
@@ -572,6 +591,7 @@ struct Target<'a> {
     dataset: &'a DatasetRef,
     records: &'a Records,
     bounds: Vec<String>,
+    parents: Vec<ParentSpec>,
 }
 
 /// Stores the records of a dataset: its first rows of the date, or a new revision.
@@ -647,7 +667,7 @@ fn request(
         restore: false,
         rejects_of: None,
         load: LoadKind::Incremental,
-        parents: Vec::new(),
+        parents: to.parents.clone(),
         bounds: to.bounds.clone(),
         provenance: Some(Provenance::Replay),
         by: options.by.clone(),

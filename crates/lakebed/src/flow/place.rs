@@ -23,7 +23,7 @@ const TRY_FORMAT: u32 = 1;
 
 /// The stamp of a stage in the lake.
 #[must_use]
-pub fn stamp_path(source: &SourceName, stage: &Stage) -> StorePath {
+pub(super) fn stamp_path(source: &SourceName, stage: &Stage) -> StorePath {
     flow_stamp_path(source, stage.stamp_date, &stage.stamp_run, &stage.name)
 }
 

@@ -9,7 +9,7 @@ use crate::name::{FlowStageName, RunName, SourceName};
 use crate::time::BusinessDate;
 
 /// Version of the report.
-pub const FLOW_REPORT_FORMAT: u32 = 1;
+pub(super) const FLOW_REPORT_FORMAT: u32 = 1;
 
 /// What became of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

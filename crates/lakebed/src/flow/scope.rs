@@ -100,7 +100,7 @@ impl Sights {
 fn seen(state: &DatasetState, scope: &Scope) -> StampScope {
     let mut stamp = StampScope {
         dataset: scope.dataset.clone(),
-        from: (scope.from != scope.to).then_some(scope.from),
+        from: None,
         dt: scope.to,
         runs: scope.runs.clone(),
         position: 0,
@@ -143,6 +143,9 @@ fn seen(state: &DatasetState, scope: &Scope) -> StampScope {
             }
         }
         if has_rows {
+            if is_empty && scope.from != scope.to {
+                stamp.from = Some(dt);
+            }
             is_empty = false;
             if scope.runs.is_empty() {
                 stamp.position = stamp.position.max(state.changed(dt));

@@ -50,7 +50,7 @@ pub struct StampSpec {
 pub struct StampScope {
     /// The dataset.
     pub dataset: DatasetRef,
-    /// The first of several dates; absent = `dt` alone.
+    /// Of several dates the first that has rows; absent = `dt` alone, or none has.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub from: Option<BusinessDate>,
     /// The business date, or the last of several.
