@@ -284,10 +284,12 @@ fn sorted(plan: LogicalPlan, order: &[String]) -> Result<LogicalPlan> {
         let error = Error::invalid(format!(
             "`order` names `{unknown}`, which the result does not have"
         ));
-        return Err(match lakebed::config::nearest(unknown, names.iter().map(String::as_str)) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint(format!("its columns are {}", names.join(", "))),
-        });
+        return Err(
+            match lakebed::config::nearest(unknown, names.iter().map(String::as_str)) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint(format!("its columns are {}", names.join(", "))),
+            },
+        );
     }
     let mut by: Vec<&String> = order.iter().collect();
     by.extend(names.iter().filter(|name| !order.contains(name)));
