@@ -59,6 +59,8 @@ pub struct DeriveQuery {
     pub order: Vec<String>,
 }
 
+/// What a query may ask for.
+const PARAMETERS: [&str; 3] = ["$date", "$previous", "$month_begin"];
 /// Columns that a derived dataset gets from its place.
 const FROM_PATH: [&str; 3] = ["dt", "schema_version", "source"];
 
@@ -188,10 +190,10 @@ impl QueryEngine {
             .with_allow_statements(false)
             .verify_plan(&plan)
             .map_err(|e| convert(&e))?;
+        check_pure(&plan)?;
         let plan = plan
             .with_param_values(query.parameters())
             .map_err(|e| convert(&e))?;
-        check_pure(&plan)?;
         Ok((alone, sorted(plan, &query.order)?))
     }
 }
@@ -222,7 +224,11 @@ fn check_pure(plan: &LogicalPlan) -> Result<()> {
                     {
                         impure = Some(format!("{}()", func.name()));
                     }
-                    Expr::Placeholder(placeholder) => impure = Some(placeholder.id.clone()),
+                    Expr::Placeholder(placeholder)
+                        if !PARAMETERS.contains(&placeholder.id.as_str()) =>
+                    {
+                        impure = Some(placeholder.id.clone());
+                    }
                     _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)

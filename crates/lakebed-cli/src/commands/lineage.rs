@@ -40,9 +40,9 @@ struct Node {
     revision: u32,
     rows: u64,
     sealed: bool,
-    /// The record that had last touched it when it was read; of the root, that has last touched it.
+    /// The last record that had added something of it when it was read; of the root, that has.
     position: u64,
-    /// Set where it was touched since: by which record.
+    /// Set where readers see something else now: the last record that added something of that.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed_since: Option<u64>,
     /// Names of its inputs that came from outside.
@@ -87,7 +87,7 @@ pub(crate) async fn lineage(args: LineageArgs, globals: &Globals<'_>) -> Result<
     };
     let mut tree = Tree::open(&context, args.down).await?;
     let root = ParentSpec {
-        position: state.changed(date),
+        position: position_of(&state, date),
         revision: state.active_revision(date),
         dataset,
         dt: date,
@@ -103,6 +103,12 @@ pub(crate) async fn lineage(args: LineageArgs, globals: &Globals<'_>) -> Result<
         TextFormat::Text => tell(&root, "", "", globals)?,
     }
     Ok(Exit::Done)
+}
+
+/// The last record that added something that readers see of the date.
+fn position_of(state: &DatasetState, date: BusinessDate) -> u64 {
+    let numbers = state.visible_inputs(date).map(|(_, input)| input.number);
+    numbers.max().unwrap_or(0)
 }
 
 /// The folds of all datasets, and which dates were met.
@@ -137,8 +143,9 @@ impl Tree {
         let partitions =
             || dates().flat_map(|dt| state.into_iter().flat_map(move |s| s.visible_of(dt)));
         let files = partitions().flat_map(|(_, p)| p.files.values());
-        let now = dates()
-            .filter_map(|dt| state.map(|s| s.changed(dt)))
+        let now = partitions()
+            .flat_map(|(_, p)| &p.inputs)
+            .map(|i| i.number)
             .max()
             .unwrap_or(0);
         let sealed = |dt| state.is_some_and(|s| s.is_sealed(dt));
@@ -153,7 +160,7 @@ impl Tree {
             rows: files.map(|file| file.spec.rows).sum(),
             sealed: dates().next().is_some() && dates().all(sealed),
             position: at.position,
-            changed_since: (now > at.position).then_some(now),
+            changed_since: (now != at.position).then_some(now),
             inputs: from_outside.map(|input| input.spec.name.clone()).collect(),
             cut: !is_new,
             next: Vec::new(),
@@ -208,7 +215,7 @@ impl Tree {
                         dt: *dt,
                         from: None,
                         revision: state.active_revision(*dt),
-                        position: state.changed(*dt),
+                        position: position_of(state, *dt),
                     });
                 }
             }

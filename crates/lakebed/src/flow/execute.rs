@@ -341,8 +341,11 @@ impl DateRun<'_> {
         turn: &Turn,
     ) -> Result<Result<(), (StageOutcome, Option<StageFailure>)>> {
         let (project, source) = (&self.context.project, &self.graph.source);
+        let mut inputs = self.judge.see_all(&stage.reads).await?;
+        // A seal changes nothing that is read, and a stage may seal what it reads.
+        inputs.iter_mut().for_each(|input| input.sealed = false);
         let before = Before {
-            inputs: self.judge.see_all(&stage.reads).await?,
+            inputs,
             input_files: self.judge.see_files(&stage.input_files)?,
         };
         let lacking = stage.input_files.iter().find(|glob| {

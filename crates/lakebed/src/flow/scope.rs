@@ -133,6 +133,7 @@ fn seen(state: &DatasetState, scope: &Scope) -> StampScope {
             }
             for input in &partition.inputs {
                 has_rows = true;
+                stamp.position = stamp.position.max(input.number);
                 let spec = &input.spec;
                 let batch = spec.batch.as_ref().map_or("", |b| b.as_str());
                 let line = format!(
@@ -147,9 +148,6 @@ fn seen(state: &DatasetState, scope: &Scope) -> StampScope {
                 stamp.from = Some(dt);
             }
             is_empty = false;
-            if scope.runs.is_empty() {
-                stamp.position = stamp.position.max(state.changed(dt));
-            }
             stamp.sealed &= state.is_sealed(dt);
         }
     }

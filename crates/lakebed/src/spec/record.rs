@@ -501,7 +501,7 @@ pub struct ParentSpec {
     /// The revision of `dt` that was read.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub revision: u32,
-    /// Number of the last record that had touched these dates.
+    /// Number of the last record that had added something that readers saw of these dates.
     pub position: u64,
 }
 

@@ -58,11 +58,12 @@ pub struct StampScope {
     /// Of packs: these runs alone; empty = all.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub runs: Vec<RunName>,
-    /// Number of the last record that had touched the dates; 0 = none.
+    /// Number of the last record that added something of it; 0 = there is nothing.
     pub position: u64,
     /// The revision of `dt`.
     pub revision: u32,
-    /// Whether every date with rows was sealed.
+    /// Of outputs: whether every date with rows was sealed.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub sealed: bool,
     /// Names what readers saw: the inputs of the visible partitions, in order; absent = nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
