@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::args::{ParseArgs, TextFormat};
 use crate::commands::ingest;
+use crate::commands::queue::SAMPLE_FOLDER;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::progress::IngestProgress;
@@ -29,14 +30,17 @@ const PARSE_ANSWER_FORMAT: u32 = 1;
 const PAGE_SUFFIXES: [&str; 5] = ["html", "htm", "json", "xml", "txt"];
 
 /// A source with its rules.
-struct Ruled {
+pub(super) struct Ruled {
     project: Project,
-    source: SourceConfig,
-    rules: Rules,
+    /// The source.
+    pub(super) source: SourceConfig,
+    /// Its rules.
+    pub(super) rules: Rules,
 }
 
 impl Ruled {
-    fn open(name: &SourceName, globals: &Globals<'_>) -> Result<Self> {
+    /// Reads the rules of a source.
+    pub(super) fn open(name: &SourceName, globals: &Globals<'_>) -> Result<Self> {
         let project = globals.find_project()?;
         let source = project.load_source(name)?;
         let file = project.source_file(name).display().to_string();
@@ -49,7 +53,7 @@ impl Ruled {
     }
 
     /// The source's folder: programs run there.
-    fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> PathBuf {
         let file = self.project.source_file(&self.source.name);
         file.with_file_name("")
     }
@@ -242,17 +246,19 @@ async fn try_page(
         true => try_file(path, (args.url.as_deref(), args.stage.as_deref()), ruled)?,
         false => {
             let context = Context::open(globals).await?;
-            let (pack, found) = find_page(context.lake(), &ruled.source.name, wanted).await?;
+            let samples = ruled.project.root().join(SAMPLE_FOLDER);
+            let (lake, name) = (context.lake(), &ruled.source.name);
+            let found = find_page((lake, &samples), name, wanted).await?;
             let input = PageInput {
-                run: &pack.run,
-                capture: &found.capture,
-                body: &found.body,
+                run: &found.run,
+                capture: &found.capture.capture,
+                body: &found.capture.body,
             };
             Tried {
                 parsed: parse_with(&ruled.rules, &ruled.folder(), &input)?,
-                page: FixturePage::of(&found.capture),
-                body: found.body.to_vec(),
-                from: pack.path.display().to_string(),
+                page: FixturePage::of(&found.capture.capture),
+                body: found.capture.body.to_vec(),
+                from: found.path.display().to_string(),
             }
         }
     };
@@ -265,7 +271,7 @@ async fn try_page(
         TextFormat::Text => tell_page(&tried, globals)?,
     }
     if let Some(name) = &args.save {
-        save(name, &tried, ruled, globals)?;
+        save(name, (&tried.page, &tried.body), ruled, globals)?;
     }
     let is_good = tried.parsed.page.is_some() && tried.parsed.rejects.is_empty();
     Ok(if is_good { Exit::Done } else { Exit::No })
@@ -312,7 +318,13 @@ fn try_file(
     })
 }
 
-fn save(name: &str, tried: &Tried, ruled: &Ruled, globals: &Globals<'_>) -> Result<()> {
+/// Keeps a page and what it gives as a fixture.
+pub(super) fn save(
+    name: &str,
+    (page, body): (&FixturePage, &[u8]),
+    ruled: &Ruled,
+    globals: &Globals<'_>,
+) -> Result<()> {
     let is_name = !name.is_empty()
         && !name.starts_with('.')
         && !name.contains(['/', '\\'])
@@ -325,27 +337,27 @@ fn save(name: &str, tried: &Tried, ruled: &Ruled, globals: &Globals<'_>) -> Resu
     }
     let folder = ruled.fixtures();
     fs::create_dir_all(&folder).map_err(|e| Error::io("create the folder", folder.display(), e))?;
-    let is_json = tried.page.headers.iter().any(|h| h.ends_with("json"));
+    let is_json = page.headers.iter().any(|h| h.ends_with("json"));
     let file = format!("{name}.{}", if is_json { "json" } else { "html" });
     // What it gives under its own name is what a test will find.
-    let parsed = ruled.parse(&tried.page, &file, &tried.body)?;
-    let fixture = Fixture::of(tried.page.clone(), &parsed)?;
-    let page = folder.join(&file);
-    if page.exists() {
+    let parsed = ruled.parse(page, &file, body)?;
+    let fixture = Fixture::of(page.clone(), &parsed)?;
+    let path = folder.join(&file);
+    if path.exists() {
         return Err(
             Error::already_exists(format!("fixture `{name}` is there already"))
-                .with("file", page.display())
+                .with("file", path.display())
                 .hint("choose another name, or delete it first"),
         );
     }
-    write(&page, &tried.body)?;
+    write(&path, body)?;
     write(
         &folder.join(format!("{file}{EXPECTED_SUFFIX}")),
         fixture.to_text()?.as_bytes(),
     )?;
     globals.printer.hint(format!(
         "wrote {}; `lakebed parse {} --test` compares it from now on",
-        page.display(),
+        path.display(),
         ruled.source.name
     ));
     Ok(())
@@ -424,11 +436,16 @@ fn tell_members(record: &Datum, globals: &Globals<'_>) -> Result<()> {
 
 /// What became of a fixture.
 #[derive(Serialize)]
-struct TestedPage {
-    name: String,
+pub(super) struct TestedPage {
+    /// Its file.
+    pub(super) name: String,
     /// Whether there was something to compare with.
-    expected: bool,
-    differences: Vec<Difference>,
+    pub(super) expected: bool,
+    /// Where it differs.
+    pub(super) differences: Vec<Difference>,
+    /// What it gives; none where nothing was expected.
+    #[serde(skip)]
+    pub(super) parsed: Option<ParsedPage>,
 }
 
 #[derive(Serialize)]
@@ -439,8 +456,11 @@ struct TestAnswer {
     pages: Vec<TestedPage>,
 }
 
-/// `--test`
-fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Result<Exit> {
+/// What the rules give for every fixture; with `rewrite` it is what is expected from now on.
+///
+/// # Errors
+/// `NotFound` where there is no fixture.
+pub(super) fn test_pages(ruled: &Ruled, rewrite: bool) -> Result<Vec<TestedPage>> {
     let folder = ruled.fixtures();
     let names = fixture_names(&folder)?;
     if names.is_empty() {
@@ -453,10 +473,15 @@ fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Result<Exit> 
                 )),
         );
     }
-    let mut pages = Vec::new();
-    for name in names {
-        pages.push(test_page(&folder, name, args.write, ruled)?);
-    }
+    let tested = names
+        .into_iter()
+        .map(|name| test_page(&folder, name, rewrite, ruled));
+    tested.collect()
+}
+
+/// `--test`
+fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Result<Exit> {
+    let pages = test_pages(ruled, args.write)?;
     let pass = args.write || pages.iter().all(|p| p.expected && p.differences.is_empty());
     let answer = TestAnswer {
         format: PARSE_ANSWER_FORMAT,
@@ -502,39 +527,34 @@ fn test_page(folder: &Path, name: String, rewrite: bool, ruled: &Ruled) -> Resul
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(Error::io("read the file", beside.display(), e)),
     };
-    let Some(expected) = expected else {
-        if !rewrite {
-            let differences = Vec::new();
+    let (fixture, parsed) = match (expected, rewrite) {
+        (None, false) => {
             return Ok(TestedPage {
                 name,
                 expected: false,
-                differences,
+                differences: Vec::new(),
+                parsed: None,
             });
         }
-        let tried = try_file(&page, (None, None), ruled)?;
-        write(
-            &beside,
-            Fixture::of(tried.page, &tried.parsed)?
-                .to_text()?
-                .as_bytes(),
-        )?;
-        let differences = Vec::new();
-        return Ok(TestedPage {
-            name,
-            expected: true,
-            differences,
-        });
+        (None, true) => {
+            let tried = try_file(&page, (None, None), ruled)?;
+            (Fixture::of(tried.page, &tried.parsed)?, tried.parsed)
+        }
+        (Some(expected), _) => {
+            let parsed = ruled.parse(&expected.page, &name, &body)?;
+            (expected, parsed)
+        }
     };
-    let parsed = ruled.parse(&expected.page, &name, &body)?;
-    let differences = differences(&expected.gives, &gives(&parsed)?);
-    if rewrite && !differences.is_empty() {
-        let fixture = Fixture::of(expected.page, &parsed)?;
+    let differences = differences(&fixture.gives, &gives(&parsed)?);
+    if rewrite {
+        let fixture = Fixture::of(fixture.page, &parsed)?;
         write(&beside, fixture.to_text()?.as_bytes())?;
     }
     Ok(TestedPage {
         name,
         expected: true,
         differences,
+        parsed: Some(parsed),
     })
 }
 

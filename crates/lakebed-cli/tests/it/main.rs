@@ -21,3 +21,5 @@ mod real;
 mod retype;
 mod revision;
 mod schema;
+mod site;
+mod source;

@@ -10,5 +10,5 @@ mod guard;
 mod packs;
 mod parse;
 
-pub use packs::{SourcePack, find_page, list_packs};
+pub use packs::{FoundPage, SourcePack, find_page, list_packs};
 pub use parse::{ParseOptions, ParseReport, ParsedDataset, StoredAs, parse_date};

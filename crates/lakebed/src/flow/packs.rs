@@ -1,6 +1,6 @@
 //! The packs of a source in the lake, and one page out of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::catalog::{FileRow, visible_files};
 use crate::error::{Error, Result};
@@ -98,33 +98,92 @@ pub async fn list_packs(
     Ok(packs)
 }
 
+/// A response that was looked for.
+#[derive(Debug)]
+pub struct FoundPage {
+    /// The run that fetched it.
+    pub run: RunKey,
+    /// The pack that holds it.
+    pub path: PathBuf,
+    /// The response.
+    pub capture: Capture,
+}
+
 /// The newest response that `wanted` names: a URL, a capture id or a request key. The newest pack that has
-/// one decides; within it, one that made its request done comes first.
+/// one decides, those of the lake before those of samples; within it, one that made its request done comes first.
 ///
 /// # Errors
 /// `NotFound` where no pack has it.
 pub async fn find_page(
-    lake: &Lake,
+    (lake, samples): (&Lake, &Path),
     source: &SourceName,
     wanted: &str,
-) -> Result<(SourcePack, Capture)> {
+) -> Result<FoundPage> {
     let packs = list_packs(lake, source, BusinessDate::MIN, BusinessDate::MAX).await?;
-    if packs.is_empty() {
-        return Err(Error::not_found(format!("`{source}` has no pack"))
-            .hint(format!("`lakebed crawl {source} --date D` makes one")));
+    let sampled = list_samples(samples, source)?;
+    if packs.is_empty() && sampled.is_empty() {
+        return Err(Error::not_found(format!("`{source}` has no pack")).hint(format!(
+            "`lakebed crawl {source} --date D` makes one, `lakebed source sample {source}` fetches a few pages"
+        )));
     }
     for pack in packs.iter().rev() {
-        let reader = pack.open()?;
-        let rows = rows_of(&reader, wanted)?;
-        let newest = rows.into_iter().filter(|row| !row.is_erased);
-        if let Some(row) = newest.max_by_key(|row| (row.is_named, row.fetched_at)) {
-            return Ok((pack.clone(), reader.read(&row)?));
+        if let Some(capture) = newest_in(&pack.open()?, wanted)? {
+            return Ok(FoundPage {
+                run: pack.run.clone(),
+                path: pack.path.clone(),
+                capture,
+            });
+        }
+    }
+    for (run, path) in sampled.into_iter().rev() {
+        if let Some(capture) = newest_in(&PackReader::open(&path)?, wanted)? {
+            return Ok(FoundPage { run, path, capture });
         }
     }
     Err(
         Error::not_found(format!("no pack of `{source}` has `{wanted}`"))
             .hint("`lakebed pack list PACK` shows what a pack holds"),
     )
+}
+
+fn newest_in(reader: &PackReader, wanted: &str) -> Result<Option<Capture>> {
+    let rows = rows_of(reader, wanted)?;
+    let newest = rows.into_iter().filter(|row| !row.is_erased);
+    let newest = newest.max_by_key(|row| (row.is_named, row.fetched_at));
+    newest.map(|row| reader.read(&row)).transpose()
+}
+
+/// Packs of samples below their folder, by date and then by the number of the sample.
+fn list_samples(folder: &Path, source: &SourceName) -> Result<Vec<(RunKey, PathBuf)>> {
+    let mut packs = Vec::new();
+    for run in list_folder(&folder.join(source.as_str()))? {
+        for path in list_folder(&run)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_pack = name.ends_with(PACK_SUFFIX);
+            if let Some(name) = PackFileName::parse(&name).filter(|_| is_pack) {
+                let run = RunKey {
+                    source: source.clone(),
+                    date: name.date,
+                    run: name.run,
+                };
+                packs.push((run, path));
+            }
+        }
+    }
+    packs.sort_by_key(|(run, _)| (run.date, run.run.as_str().len(), run.run.clone()));
+    Ok(packs)
+}
+
+/// Everything in a folder; nothing where there is none, or where it is a file.
+fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let failed = |e| Error::io("list the folder", folder.display(), e);
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    entries
+        .map(|entry| Ok(entry.map_err(failed)?.path()))
+        .collect()
 }
 
 fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {

@@ -109,6 +109,12 @@ impl Rules {
         &self.hash
     }
 
+    /// The names of the kinds of pages, in their order.
+    #[must_use]
+    pub fn page_names(&self) -> Vec<String> {
+        self.pages.iter().map(|p| p.name.clone()).collect()
+    }
+
     /// Every dataset that the rules and their commands give records of, sorted.
     #[must_use]
     pub fn datasets(&self) -> Vec<DatasetName> {

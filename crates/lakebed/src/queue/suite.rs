@@ -60,6 +60,7 @@ stamp!(
     polite::places_and_moments_hold_over_all_workers,
     polite::places_come_back_whatever_happens,
     polite::the_deadline_ends_what_is_left,
+    polite::a_stopped_run_is_given_up,
     polite::robots_and_moments_are_shared,
     books::follow_ups_enter_with_their_page,
     books::a_closing_waits_for_every_request,
