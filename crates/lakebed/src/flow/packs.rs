@@ -98,8 +98,8 @@ pub async fn list_packs(
     Ok(packs)
 }
 
-/// The newest response that `wanted` names: a URL, a capture id or a request key. The newest pack that has
-/// one decides; within it, one that made its request done comes first.
+/// The newest response that `wanted` names: a URL, a capture id, a request key, or the `_raw` of a row. The newest
+/// pack that has one decides; within it, one that made its request done comes first.
 ///
 /// # Errors
 /// `NotFound` where no pack has it.
@@ -108,8 +108,20 @@ pub async fn find_page(
     source: &SourceName,
     wanted: &str,
 ) -> Result<(SourcePack, Capture)> {
-    let packs = list_packs(lake, source, BusinessDate::MIN, BusinessDate::MAX).await?;
-    if packs.is_empty() {
+    let raw = raw_of(source, wanted);
+    let (from, to) = match &raw {
+        Some((run, _)) => (run.date, run.date),
+        None => (BusinessDate::MIN, BusinessDate::MAX),
+    };
+    let mut packs = list_packs(lake, source, from, to).await?;
+    let wanted = match &raw {
+        Some((run, capture)) => {
+            packs.retain(|pack| pack.run == *run);
+            capture
+        }
+        None => wanted,
+    };
+    if packs.is_empty() && raw.is_none() {
         return Err(Error::not_found(format!("`{source}` has no pack"))
             .hint(format!("`lakebed crawl {source} --date D` makes one")));
     }
@@ -127,6 +139,19 @@ pub async fn find_page(
     )
 }
 
+/// Run and capture of a `_raw`: `source/date/run/capture id`.
+fn raw_of<'w>(source: &SourceName, wanted: &'w str) -> Option<(RunKey, &'w str)> {
+    let mut parts = wanted.split('/');
+    let (own, date, run) = (parts.next()?, parts.next()?, parts.next()?);
+    let capture = parts.next().filter(|c| c.parse::<CaptureId>().is_ok())?;
+    let run = RunKey {
+        source: source.clone(),
+        date: date.parse().ok()?,
+        run: run.parse().ok()?,
+    };
+    (own == source.as_str() && parts.next().is_none()).then_some((run, capture))
+}
+
 fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
     let index = reader.index()?;
     if let (Ok(id), Ok(key)) = (wanted.parse::<CaptureId>(), wanted.parse::<RequestKey>()) {
@@ -136,8 +161,9 @@ fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
             None => index.find_request(&key),
         };
     }
-    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept)
-        .map_err(|e| e.hint("a URL, a capture id, a request key, or a file that is there"))?;
+    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept).map_err(|e| {
+        e.hint("a URL, a capture id, a request key, the `_raw` of a row, or a file that is there")
+    })?;
     let rows = index.rows()?;
     rows.filter(|row| row.as_ref().map_or(true, |row| row.url == url.as_str()))
         .collect()
