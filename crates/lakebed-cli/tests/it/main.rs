@@ -15,6 +15,7 @@ mod lines;
 mod output;
 mod pack;
 mod parse;
+mod parse_runs;
 mod personal;
 mod project;
 mod real;

@@ -11,4 +11,4 @@ mod packs;
 mod parse;
 
 pub use packs::{FoundPage, SourcePack, find_page, list_packs};
-pub use parse::{ParseOptions, ParseReport, ParsedDataset, StoredAs, parse_date};
+pub use parse::{ParseOptions, ParseReport, ParsedDataset, ParsedPack, StoredAs, parse_date};

@@ -109,8 +109,9 @@ pub struct FoundPage {
     pub capture: Capture,
 }
 
-/// The newest response that `wanted` names: a URL, a capture id or a request key. The newest pack that has
-/// one decides, those of the lake before those of samples; within it, one that made its request done comes first.
+/// The newest response that `wanted` names: a URL, a capture id, a request key, or the `_raw` of a row. The newest
+/// pack that has one decides, those of the lake before those of samples; within it, one that made its request done
+/// comes first.
 ///
 /// # Errors
 /// `NotFound` where no pack has it.
@@ -119,9 +120,22 @@ pub async fn find_page(
     source: &SourceName,
     wanted: &str,
 ) -> Result<FoundPage> {
-    let packs = list_packs(lake, source, BusinessDate::MIN, BusinessDate::MAX).await?;
-    let sampled = list_samples(samples, source)?;
-    if packs.is_empty() && sampled.is_empty() {
+    let raw = raw_of(source, wanted);
+    let (from, to) = match &raw {
+        Some((run, _)) => (run.date, run.date),
+        None => (BusinessDate::MIN, BusinessDate::MAX),
+    };
+    let mut packs = list_packs(lake, source, from, to).await?;
+    let mut sampled = list_samples(samples, source)?;
+    let wanted = match &raw {
+        Some((run, capture)) => {
+            packs.retain(|pack| pack.run == *run);
+            sampled.retain(|(sample, _)| sample == run);
+            capture
+        }
+        None => wanted,
+    };
+    if packs.is_empty() && sampled.is_empty() && raw.is_none() {
         return Err(Error::not_found(format!("`{source}` has no pack")).hint(format!(
             "`lakebed crawl {source} --date D` makes one, `lakebed source sample {source}` fetches a few pages"
         )));
@@ -186,6 +200,19 @@ fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
         .collect()
 }
 
+/// Run and capture of a `_raw`: `source/date/run/capture id`.
+fn raw_of<'w>(source: &SourceName, wanted: &'w str) -> Option<(RunKey, &'w str)> {
+    let mut parts = wanted.split('/');
+    let (own, date, run) = (parts.next()?, parts.next()?, parts.next()?);
+    let capture = parts.next().filter(|c| c.parse::<CaptureId>().is_ok())?;
+    let run = RunKey {
+        source: source.clone(),
+        date: date.parse().ok()?,
+        run: run.parse().ok()?,
+    };
+    (own == source.as_str() && parts.next().is_none()).then_some((run, capture))
+}
+
 fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
     let index = reader.index()?;
     if let (Ok(id), Ok(key)) = (wanted.parse::<CaptureId>(), wanted.parse::<RequestKey>()) {
@@ -195,8 +222,9 @@ fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
             None => index.find_request(&key),
         };
     }
-    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept)
-        .map_err(|e| e.hint("a URL, a capture id, a request key, or a file that is there"))?;
+    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept).map_err(|e| {
+        e.hint("a URL, a capture id, a request key, the `_raw` of a row, or a file that is there")
+    })?;
     let rows = index.rows()?;
     rows.filter(|row| row.as_ref().map_or(true, |row| row.url == url.as_str()))
         .collect()
