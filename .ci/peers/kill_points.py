@@ -4,8 +4,8 @@
     kill_points.py --lakebed target/debug/lakebed [POINT...]
 
 Needs a debug build (release builds contain no kill points) and the venv of requirements.txt. For every point in
-crates/lakebed/src/fault.rs but those of packs (crates/lakebed/tests/pack_kill.rs attacks them), in every situation whose
-command reaches it:
+crates/lakebed/src/fault.rs but those of packs (crates/lakebed/tests/pack_kill.rs attacks them) and of `parse`
+(crates/lakebed-cli/tests/it/parse_runs.rs), in every situation whose command reaches it:
 
 1. the command dies there, as `kill -9` would end it;
 2. before anything else opens the lake, DuckDB, Polars, pyarrow, pandas and ClickHouse read its folders: they agree, they
@@ -344,7 +344,7 @@ def kill_points() -> list[str]:
     listed = re.search(r"KILL_POINTS: \[&str; \d+\] = \[(.*?)\];", source, re.S)
     if listed is None:
         raise SystemExit("fault.rs lists no kill points")
-    return [point for point in re.findall(r'"([^"]+)"', listed[1]) if not point.startswith("pack.")]
+    return [point for point in re.findall(r'"([^"]+)"', listed[1]) if not point.startswith(("pack.", "parse."))]
 
 
 def main() -> int:

@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 49] = [
+pub const KILL_POINTS: [&str; 51] = [
     "pack.part_created",
     "pack.frame_written",
     "pack.frame_durable",
@@ -15,6 +15,8 @@ pub const KILL_POINTS: [&str; 49] = [
     "pack.before_commit",
     "pack.parts_checked",
     "pack.part_deleted",
+    "parse.gathered",
+    "parse.one_stored",
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",

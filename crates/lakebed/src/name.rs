@@ -260,6 +260,13 @@ fn check_flow_stage(text: &str) -> Result<()> {
     )
 }
 
+impl From<SourceName> for DatasetName {
+    /// The dataset of the source's own name.
+    fn from(source: SourceName) -> Self {
+        Self(source.0)
+    }
+}
+
 /// A layer of the lake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

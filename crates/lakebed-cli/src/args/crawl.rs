@@ -56,6 +56,9 @@ pub(crate) struct CrawlCloseArgs {
     /// Which run.
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    /// End what is left of a run that was stopped, as `given_up`: nobody will go on with it
+    #[arg(long)]
+    pub(crate) give_up: bool,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

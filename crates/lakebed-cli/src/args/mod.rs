@@ -52,5 +52,8 @@ pub(crate) use schema::{
     SchemaCommand, ShowArgs, ViewArgs,
 };
 pub(crate) use serve::ServeArgs;
-pub(crate) use source::{ClassArg, SourceAddArgs, SourceCommand, SourceShowArgs};
+pub(crate) use source::{
+    ClassArg, SourceAddArgs, SourceCommand, SourceNewArgs, SourceSampleArgs, SourceShowArgs,
+    SourceTestArgs,
+};
 pub(crate) use sql::{RowsHistoryArgs, SqlArgs, SqlFormat};

@@ -11,8 +11,8 @@ pub(crate) struct ParseArgs {
     /// The source
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
-    /// Show what the rules give for one page: a URL, a capture id or a request key, out of the newest pack that
-    /// has it, or a file
+    /// Show what the rules give for one page: a URL, a capture id, a request key or the `_raw` of a row, out of the
+    /// newest pack that has it, or a file
     #[arg(long = "try", value_name = "PAGE")]
     pub(crate) page: Option<String>,
     /// Of a file: where it was found [default: the source's `url`, or one that was made up]
@@ -30,8 +30,8 @@ pub(crate) struct ParseArgs {
     /// Write what they give as what is expected from now on
     #[arg(long, requires = "test")]
     pub(crate) write: bool,
-    /// Parse the packs of these business dates again, D or A..B, both included, and store what they give: a new
-    /// revision where a date has rows already; nothing where packs and rules are those of the stored rows
+    /// Parse the packs of these business dates, D or A..B, both included, and store what is not there yet: packs that
+    /// came since are added, changed rules or packs make a new revision of the date
     #[arg(long, value_name = "DATES")]
     pub(crate) date: Option<String>,
     /// What happens to records that do not fit their schema [default: the setting `on_mismatch`]

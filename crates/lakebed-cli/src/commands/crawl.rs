@@ -63,6 +63,7 @@ pub(crate) fn plan_of(
         run: run.clone(),
         config,
         local,
+        limit: None,
     })
 }
 
@@ -108,7 +109,7 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     drop(progress);
     tell_worker(globals.printer, &end, &stats);
     match end {
-        WorkerEnd::Told => {
+        WorkerEnd::Told | WorkerEnd::Full => {
             globals
                 .printer
                 .hint("the same command goes on where this one stopped");
@@ -136,6 +137,11 @@ pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Resul
     let (_, plan, queue) = open(&args.run, None, globals).await?;
     let run = get_run(&queue, &plan.run).await?;
     let _expired = queue.expire_run(run.id).await?;
+    if args.give_up {
+        let given_up = queue.give_up_run(run.id).await?;
+        let what = count(given_up, "request");
+        globals.printer.info(format!("{what} given up"));
+    }
     close_run(&queue, &plan, &run, globals).await
 }
 
@@ -268,11 +274,12 @@ fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
     Ok(())
 }
 
-fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
+pub(super) fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
     let why = match end {
         WorkerEnd::Drained => "nothing is left",
         WorkerEnd::Stopped(_) => "stopped",
         WorkerEnd::Told => "told to go",
+        WorkerEnd::Full => "enough",
     };
     printer.info(format!(
         "{why}: this process finished {}, {} of bodies; {} failed, {} put off by hosts, {} came too late",
@@ -285,7 +292,11 @@ fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
 }
 
 /// The seeds: of the call, else as the source says.
-async fn read_plan(plan: &CrawlPlan, given: Option<&Path>, folder: &Path) -> Result<SeedPlan> {
+pub(super) async fn read_plan(
+    plan: &CrawlPlan,
+    given: Option<&Path>,
+    folder: &Path,
+) -> Result<SeedPlan> {
     let (text, name) = match given {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();

@@ -25,9 +25,12 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Init(args) => project::init(args, globals).await,
         Command::Config(ConfigCommand::Show(args)) => project::show(&args, globals),
         Command::Source(command) => match command {
+            SourceCommand::New(args) => source::new(args, globals).await,
             SourceCommand::Add(args) => source::add(args, globals).await,
             SourceCommand::List(_) => source::list(globals),
             SourceCommand::Show(args) => source::show(&args, globals).await,
+            SourceCommand::Test(args) => source::test(&args, globals).await,
+            SourceCommand::Sample(args) => source::sample(args, globals).await,
         },
         Command::Schema(command) => run_schema(command, globals).await,
         Command::Run(args) => flow::run(args, globals).await,
@@ -110,6 +113,9 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         Command::Init(args) => args.output.format,
         Command::Config(ConfigCommand::Show(args)) => args.output.format,
         Command::Source(command) => match command {
+            SourceCommand::New(args) => args.output.format,
+            SourceCommand::Test(args) => args.output.format,
+            SourceCommand::Sample(args) => args.output.format,
             SourceCommand::Add(args) => args.output.format,
             SourceCommand::List(args) => args.output.format,
             SourceCommand::Show(args) => args.output.format,

@@ -28,6 +28,8 @@ use crate::table::{Table, count, message_text, size};
 const ANSWER_FORMAT: u32 = 1;
 /// Folder of crawl state in the project.
 pub(crate) const STATE_FOLDER: &str = "crawl";
+/// Folder of samples in the project.
+pub(crate) const SAMPLE_FOLDER: &str = "sample";
 /// Requests that are read at once.
 const PAGE: u32 = 1_000;
 /// How often `watch` looks.

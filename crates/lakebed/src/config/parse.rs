@@ -10,15 +10,39 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
 use crate::name::{DatasetName, StageName};
 
 /// The table `[parse]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParseConfig {
+    /// Share of a date's pages, and of the records of each dataset, that may be rejected, 0 to 1; more is told with
+    /// an exit code, and stored all the same.
+    #[serde(default = "max_reject_share")]
+    pub max_reject_share: f64,
     /// The kinds of pages; the first one that fits a page decides.
     #[serde(default)]
     pub page: Vec<PageConfig>,
+}
+
+fn max_reject_share() -> f64 {
+    0.05
+}
+
+impl ParseConfig {
+    /// Checks what the types cannot say.
+    pub(super) fn check(&self, file: &str) -> Result<()> {
+        if (0.0..=1.0).contains(&self.max_reject_share) {
+            return Ok(());
+        }
+        Err(
+            Error::invalid(format!("`{}` is no share", self.max_reject_share))
+                .with("file", file)
+                .with("key", "parse.max_reject_share")
+                .hint("a number from 0 to 1, such as 0.05"),
+        )
+    }
 }
 
 /// A table `[[parse.page]]`: which pages, and what they give.

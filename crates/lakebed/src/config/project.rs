@@ -19,7 +19,7 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 8] = [
+const IGNORED: [&str; 9] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
@@ -27,6 +27,7 @@ const IGNORED: [&str; 8] = [
     "/parse/",
     "/derive/",
     "/flow/",
+    "/sample/",
     "/lake/",
 ];
 

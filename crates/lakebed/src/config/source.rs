@@ -48,6 +48,9 @@ pub struct DatasetConfig {
     /// Columns whose bounds stand in the log, for pruning.
     #[serde(default)]
     pub prune: Vec<String>,
+    /// Whether a date whose pages give no record of it is as it should be.
+    #[serde(default)]
+    pub may_be_empty: bool,
 }
 
 impl DatasetConfig {
@@ -164,6 +167,9 @@ impl SourceConfig {
         if let Some(flow) = &raw.flow {
             flow.check(file)?;
         }
+        if let Some(parse) = &raw.parse {
+            parse.check(file)?;
+        }
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
             let of = dataset
@@ -214,7 +220,8 @@ fn source_text(name: &SourceName, class: DatasetClass, title: Option<&str>) -> S
          # key = [\"id\"]               # columns that name one object: SQL has {name}__latest\n\
          # newest_by = \"crawled_at\"   # which row of a key is newest [default: _fetched_at, then dt]\n\
          # dedup = \"rows\"             # without a key: {name}__latest has equal rows once\n\
-         # prune = [\"published_at\"]   # their bounds go into the log with each file\n",
+         # prune = [\"published_at\"]   # their bounds go into the log with each file\n\
+         # may_be_empty = true        # a date whose pages give no record of it is no failure\n",
         class.as_str()
     )
 }

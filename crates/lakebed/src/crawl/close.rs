@@ -120,7 +120,7 @@ async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -
     statistics::write(&plan.parts, &told)
 }
 
-async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {
+pub(super) async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {
     let mut terminals = Vec::new();
     let mut after = 0;
     loop {

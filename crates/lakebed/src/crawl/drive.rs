@@ -41,6 +41,8 @@ pub struct CrawlPlan {
     pub local: CrawlLocal,
     /// Folder of the run's parts.
     pub parts: PathBuf,
+    /// Requests that this process makes done at most; `None` for as many as there are.
+    pub limit: Option<u64>,
 }
 
 /// Folder of a run's parts below the project's folder of crawl state.
@@ -250,6 +252,7 @@ pub async fn crawl_run(
         hands: plan.hands(),
         breaker_window: usize::try_from(limits.breaker_window.unwrap_or(100)).unwrap_or(100),
         breaker_percent: usize::try_from(limits.breaker_percent.unwrap_or(50)).unwrap_or(50),
+        limit: plan.limit,
     };
     let worker = CrawlWorker::join(queue, Arc::new(context), &options, watch).await?;
     worker.run(stop).await

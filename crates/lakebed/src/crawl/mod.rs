@@ -11,6 +11,7 @@
 //! | `gate` | `robots.txt` and the turn of a host before every hop |
 //! | `links` | links of a page that are followed |
 //! | `desk`, `told` | claims and finishes of crawlers of somebody else |
+//! | `sample` | a few pages for whoever writes rules, never part of a day |
 //! | `close`, `statistics` | the pack, the closing, and what is told of it |
 
 mod close;
@@ -18,6 +19,7 @@ mod desk;
 mod drive;
 mod gate;
 mod links;
+mod sample;
 mod seeds;
 mod statistics;
 mod task;
@@ -29,6 +31,7 @@ pub use desk::{Desk, DeskHold, FinishReport, ToldEnd, ToldFinish, ToldLinks, Tol
 pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
 pub use gate::{Hosts, Turn};
 pub use links::{LinkRules, Page};
+pub use sample::{Sampled, name_sample, sample_config, sample_run};
 pub use seeds::{SeedPlan, SeedSpec, read_seeds, seed_request};
 pub use statistics::{PackStatistics, RUN_STATISTICS_FORMAT, RunStatistics};
 pub use told::ToldResponse;

@@ -18,6 +18,8 @@ pub enum RevisionTarget {
     /// It adds to the active one.
     #[default]
     Join,
+    /// It adds to the active one, while no record after this one has touched the date; 0 = none has.
+    JoinUnchanged(u64),
     /// It builds the next one, which takes the place of the active one.
     Replace,
     /// It builds the next one, which is kept apart until a switch shows it.

@@ -38,17 +38,7 @@ pub struct PageInput<'a> {
 /// What the rules give for the page. A page that cannot be parsed as a whole is one reject.
 #[must_use]
 pub fn parse_page(rules: &Rules, input: &PageInput<'_>) -> ParsedPage {
-    let mut parsed = ParsedPage {
-        capture_id: input.capture.capture_id.clone(),
-        request_key: input.capture.request_key.clone(),
-        url: input.capture.url.clone(),
-        page: None,
-        records: Vec::new(),
-        follow_ups: Vec::new(),
-        other_links: 0,
-        expectations: Vec::new(),
-        rejects: Vec::new(),
-    };
+    let mut parsed = ParsedPage::of(input.capture);
     let Some(rule) = rules.page_of(input.capture) else {
         return parsed;
     };

@@ -94,7 +94,7 @@ impl Rules {
             }
             pages.push(rule);
         }
-        let text = serde_json::to_vec(config)
+        let text = serde_json::to_vec(&config.page)
             .map_err(|e| Error::internal("write the rules as JSON").caused_by(e))?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("parse rules/{RULES_VERSION}\n{}\n", source.name).as_bytes());
@@ -109,6 +109,12 @@ impl Rules {
         &self.hash
     }
 
+    /// The names of the kinds of pages, in their order.
+    #[must_use]
+    pub fn page_names(&self) -> Vec<String> {
+        self.pages.iter().map(|p| p.name.clone()).collect()
+    }
+
     /// Every dataset that the rules and their commands give records of, sorted.
     #[must_use]
     pub fn datasets(&self) -> Vec<DatasetName> {
@@ -116,6 +122,19 @@ impl Rules {
         let mut names: Vec<_> = items.map(|i| i.dataset.clone()).collect();
         let commands = self.pages.iter().filter_map(|p| p.command.as_ref());
         names.extend(commands.flat_map(|c| c.datasets.clone()));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The datasets that a kind of pages gives records of, by its name; none for a name that is not there.
+    #[must_use]
+    pub fn datasets_of(&self, page: &str) -> Vec<DatasetName> {
+        let mut names = Vec::new();
+        if let Some(page) = self.pages.iter().find(|p| p.name == page) {
+            names.extend(page.items.iter().map(|i| i.dataset.clone()));
+            names.extend(page.command.iter().flat_map(|c| c.datasets.clone()));
+        }
         names.sort();
         names.dedup();
         names

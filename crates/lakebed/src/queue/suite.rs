@@ -61,6 +61,7 @@ stamp!(
     polite::places_and_moments_hold_over_all_workers,
     polite::places_come_back_whatever_happens,
     polite::the_deadline_ends_what_is_left,
+    polite::a_stopped_run_is_given_up,
     polite::robots_and_moments_are_shared,
     shares::a_lease_has_one_holder_at_a_time,
     shares::of_many_that_want_a_lease_one_gets_it,

@@ -26,6 +26,7 @@ mod checkpoint;
 mod columns;
 mod lake;
 mod pack;
+mod pack_gave;
 mod pack_index;
 mod pack_seek;
 mod pack_short;
@@ -59,6 +60,7 @@ pub use pack::{
     TAR_END_BYTES, TERMINALS_NAME, body_member_name, lines_member_name, parse_body_member_name,
     parse_lines_member_name,
 };
+pub use pack_gave::{DatasetCounts, PackCounts, PackGave};
 pub use pack_index::{IndexRow, pack_index_schema};
 pub use pack_seek::{
     PADDING_MAGIC, SEEK_FOOTER_BYTES, SEEK_FOOTER_MAGIC, SEEK_TABLE_MAGIC, SKIPPABLE_HEAD_BYTES,
@@ -73,7 +75,7 @@ pub use record::{
     Operation, ParentSpec, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec,
     Requirement, min_reader,
 };
-pub use reject::{RejectReason, RejectRecord};
+pub use reject::{PAGE_FORM, RejectReason, RejectRecord};
 pub use robots::{RobotsContent, RobotsState};
 pub use schema::{
     Ambiguous, CastSpec, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle,
