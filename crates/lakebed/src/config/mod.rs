@@ -7,6 +7,8 @@
 //! | `environment` | its variables: settings, others that are known, and an error for the rest |
 //! | `crawl` | how a source is crawled, and the limits of this machine |
 //! | `parse` | what the pages of a source give |
+//! | `fold` | what is known of each object, from day to day |
+//! | `seed` | which objects are fetched in detail |
 //! | `source` | sources/<source>/source.toml |
 //! | `toml_text` | TOML with errors that name file, line and the nearest key |
 //!
@@ -14,8 +16,10 @@
 
 mod crawl;
 mod environment;
+mod fold;
 mod parse;
 mod project;
+mod seed;
 mod settings;
 mod source;
 mod toml_text;
@@ -25,12 +29,17 @@ pub use crawl::{
     StageConfig,
 };
 pub use environment::OTHER_VARIABLES;
+pub use fold::{
+    CellTestConfig, FoldConfig, FoldDropConfig, FoldFieldConfig, FoldFieldTable, FoldFields,
+    FoldInputConfig, FoldRule, MoveConfig, Scalars, WhenConfig,
+};
 pub use parse::{
     CommandConfig, FieldConfig, FieldMap, FieldTable, ItemConfig, NumberMarks, PageConfig,
     PageValue, ParseConfig, ParseFollowConfig, ScalarConfig, ScalarMap, StepConfig, Texts,
     TimestampConfig,
 };
 pub use project::{InitOutcome, InitStep, Project};
+pub use seed::{SeedConfig, SeedMode, SeedUrl, SeedUrlField, UrlPart};
 pub use settings::{
     LOCAL_FILE, Layers, MismatchPolicy, Origin, PROJECT_FILE, Setting, SettingKey, Settings,
     ShownSetting, mask_credentials,

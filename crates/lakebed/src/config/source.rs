@@ -5,9 +5,11 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::config::{CrawlConfig, ParseConfig, Project, parse_toml};
+use crate::config::{
+    CrawlConfig, FoldConfig, ParseConfig, Project, SeedConfig, nearest_hint, parse_toml,
+};
 use crate::error::{Error, Result};
-use crate::name::{DatasetName, DatasetRef, SourceName};
+use crate::name::{DatasetName, DatasetRef, FoldName, SourceName};
 use crate::spec::DatasetClass;
 use crate::time::time_zone;
 
@@ -111,6 +113,12 @@ pub struct SourceConfig {
     /// What its pages give; absent where they are not parsed here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse: Option<ParseConfig>,
+    /// What is known of each of its objects, from day to day; by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub folds: BTreeMap<FoldName, FoldConfig>,
+    /// Which objects are fetched in detail; absent where a list of seeds says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<SeedConfig>,
     /// Declared datasets; one that is not declared has the defaults.
     pub datasets: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -126,6 +134,9 @@ struct SourceFile {
     time_zone: Option<String>,
     crawl: Option<CrawlConfig>,
     parse: Option<ParseConfig>,
+    #[serde(default)]
+    fold: BTreeMap<FoldName, FoldConfig>,
+    seed: Option<SeedConfig>,
     #[serde(default)]
     dataset: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -148,6 +159,19 @@ impl SourceConfig {
         }
         if let Some(crawl) = &raw.crawl {
             crawl.check(file)?;
+        }
+        for (fold, declared) in &raw.fold {
+            declared.check(fold, name.as_str(), file)?;
+        }
+        if let Some(seed) = &raw.seed {
+            seed.check(file)?;
+            if !raw.fold.contains_key(&seed.fold) {
+                let names: Vec<&str> = raw.fold.keys().map(FoldName::as_str).collect();
+                return Err(Error::invalid(format!("there is no fold `{}`", seed.fold))
+                    .with("file", file)
+                    .with("key", "seed.fold")
+                    .hint(nearest_hint(seed.fold.as_str(), &names)));
+            }
         }
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
@@ -174,6 +198,8 @@ impl SourceConfig {
             time_zone: raw.time_zone,
             crawl: raw.crawl,
             parse: raw.parse,
+            folds: raw.fold,
+            seed: raw.seed,
             datasets: raw.dataset,
         })
     }
