@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 42] = [
+pub const KILL_POINTS: [&str; 46] = [
     "pack.part_created",
     "pack.frame_written",
     "pack.frame_durable",
@@ -48,6 +48,10 @@ pub const KILL_POINTS: [&str; 42] = [
     "sync.in_transaction",
     "sync.applied",
     "repair.abandoned",
+    "fold.staged",
+    "fold.events_committed",
+    "fold.snapshot_committed",
+    "seed.plan_written",
 ];
 
 /// Dies here if the environment names this point.

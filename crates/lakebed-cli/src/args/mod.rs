@@ -10,6 +10,7 @@ mod crawl;
 mod dataset;
 mod demo;
 mod demo_site;
+mod fold;
 mod global;
 mod govern;
 mod ingest;
@@ -29,6 +30,7 @@ pub(crate) use crawl::{CrawlArgs, CrawlCloseArgs, CrawlCommand, CrawlResumeArgs,
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use demo_site::DemoSiteArgs;
+pub(crate) use fold::{FoldArgs, SeedArgs};
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};

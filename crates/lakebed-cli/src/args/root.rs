@@ -4,9 +4,9 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
-    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, ParseArgs,
+    DemoSiteArgs, FoldArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, ParseArgs,
     PartitionsArgs, QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs,
-    SchemaCommand, SealArgs, ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
+    SchemaCommand, SealArgs, SeedArgs, ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -69,6 +69,10 @@ pub(crate) enum Command {
     Pack(PackCommand),
     /// What the rules of a source give for its pages
     Parse(ParseArgs),
+    /// What is known of each object, from the snapshot of the day before and the rows of the date, and what happened
+    Fold(FoldArgs),
+    /// Plan which objects are fetched in detail, from the snapshot of the day before and the list of the date
+    Seed(SeedArgs),
     /// Commits of a dataset, oldest first
     Log(LogArgs),
     /// The SQL catalog, an index that can be rebuilt from the lake

@@ -5,6 +5,7 @@ mod catalog;
 mod crawl;
 mod dataset;
 mod dispatch;
+mod fold;
 mod govern;
 mod history;
 mod ingest;

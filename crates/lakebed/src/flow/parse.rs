@@ -161,7 +161,7 @@ pub async fn parse_date(
         return Ok(None);
     }
     check_schemas(lake, rules.datasets().into_iter().map(clean)).await?;
-    let _turn = lock_folder(&options.kept)?;
+    let _turn = lock_folder(&options.kept, "parse the date")?;
     let label = label_of(rules, &packs)?;
     let mut report = ParseReport {
         format: PARSE_REPORT_FORMAT,

@@ -99,7 +99,8 @@ fn conform_struct(
 }
 
 /// Which rows hold one of the values.
-pub(super) fn holds_any(array: &dyn Array, values: &[ScalarConfig]) -> BooleanArray {
+#[must_use]
+pub fn holds_any(array: &dyn Array, values: &[ScalarConfig]) -> BooleanArray {
     let rows = 0..array.len();
     match array.data_type() {
         DataType::Utf8 => {

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fold::cells::{arrow_failed, conform, day_at, fingerprint, hash_value, int_at};
 use crate::fold::event;
 use crate::fold::rules::{BoundRules, Place, Rule};

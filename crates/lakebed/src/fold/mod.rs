@@ -37,7 +37,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use cells::conform;
+pub use cells::{conform, holds_any};
 pub use evaluate::{Evaluator, FoldDay, FoldedWindow, WindowCounts};
 pub use plan::{PlanRules, PlannedKey, SeedReason, SkipReason, Verdict, percent_encoded};
 pub use rules::{BoundRules, FoldRules, InputColumn, InputRules};

@@ -16,7 +16,8 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::DataType;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
@@ -237,6 +238,20 @@ impl PlanRules {
         })
     }
 
+    /// Types of the batches of the list.
+    #[must_use]
+    pub fn list_types(&self, bound: &BoundRules) -> Vec<DataType> {
+        let mut types = bound.input_types(0);
+        types.truncate(self.list.offset());
+        types.extend(
+            self.list
+                .columns
+                .iter()
+                .map(|c| c.stored.data_type().clone()),
+        );
+        types
+    }
+
     /// What is asked for.
     #[must_use]
     pub fn mode(&self) -> SeedMode {
@@ -390,8 +405,7 @@ impl PlanRules {
             match piece {
                 Piece::Text(text) => url.push_str(text),
                 Piece::Value(list, old) => {
-                    let cell = |from: Option<(&'_ arrow_array::RecordBatch, usize)>,
-                                at: Option<usize>| {
+                    let cell = |from: Option<(&'_ RecordBatch, usize)>, at: Option<usize>| {
                         let ((batch, row), at) = from.zip(at)?;
                         text_of(batch.column(at), row)
                     };
@@ -410,8 +424,8 @@ impl PlanRules {
 /// A key's rows.
 #[derive(Clone, Copy)]
 struct Object<'a> {
-    row: Option<(&'a arrow_array::RecordBatch, usize)>,
-    old: Option<(&'a arrow_array::RecordBatch, usize)>,
+    row: Option<(&'a RecordBatch, usize)>,
+    old: Option<(&'a RecordBatch, usize)>,
 }
 
 /// The input that is the list.
