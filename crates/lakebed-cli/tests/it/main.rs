@@ -9,6 +9,7 @@ mod demo;
 mod demo_site;
 mod disk;
 mod dual;
+mod fold;
 mod lake;
 mod latest;
 mod lines;
