@@ -346,6 +346,7 @@ async fn try_records(
         restore: false,
         rejects_of: None,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
         bounds: Vec::new(),
         provenance: None,
         by,
