@@ -344,7 +344,7 @@ def kill_points() -> list[str]:
     listed = re.search(r"KILL_POINTS: \[&str; \d+\] = \[(.*?)\];", source, re.S)
     if listed is None:
         raise SystemExit("fault.rs lists no kill points")
-    return [point for point in re.findall(r'"([^"]+)"', listed[1]) if not point.startswith(("pack.", "parse."))]
+    return [point for point in re.findall(r'"([^"]+)"', listed[1]) if not point.startswith(("pack.", "parse.", "fold.", "seed.", "flow.", "derive."))]
 
 
 def main() -> int:

@@ -567,6 +567,7 @@ impl Finder<'_> {
         for name in ["dt", "source", "schema_version"] {
             row.remove(name);
         }
+        row.retain(|name, value| name != "_extra" || !value.is_null());
         Ok(row)
     }
 }

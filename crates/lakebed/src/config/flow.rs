@@ -208,22 +208,45 @@ impl FlowStageConfig {
     }
 
     fn check(&self, file: &str, n: usize) -> Result<()> {
-        let refuse = |key: &str, what: String, hint: &str| {
-            Err(Error::invalid(what)
+        match self.fault() {
+            None => Ok(()),
+            Some((key, what, hint)) => Err(Error::invalid(what)
                 .with("file", file)
                 .with("key", format!("flow.stage[{}].{key}", n + 1))
-                .hint(hint))
-        };
+                .hint(hint)),
+        }
+    }
+
+    /// The key that is wrong, what is wrong with it, and advice.
+    fn fault(&self) -> Option<(&'static str, String, String)> {
         let kind = self.kind;
         if !kind.is_known() {
-            return refuse(
-                "kind",
-                format!("the kind `{}` is not yet there", kind.as_str()),
-                "this program knows crawl, close, pack, seed, parse, ingest, fold, derive, seal and shell; a `shell` stage runs any program",
-            );
+            let what = format!("the kind `{}` is not yet there", kind.as_str());
+            let hint = "this program knows crawl, close, pack, seed, parse, ingest, fold, derive, seal and shell; a `shell` stage runs any program";
+            return Some(("kind", what, hint.to_owned()));
         }
+        if let Some((key, of)) = self.stranger() {
+            let what = format!("a stage of kind `{}` has no `{key}`", kind.as_str());
+            let of: Vec<&str> = of.iter().map(|k| k.as_str()).collect();
+            return Some((key, what, format!("it belongs to {}", of.join(", "))));
+        }
+        if self.timeout_minutes == Some(0) {
+            let hint = "leave it out, or give minutes".to_owned();
+            return Some((
+                "timeout_minutes",
+                "a stage that may take no time".to_owned(),
+                hint,
+            ));
+        }
+        let (key, what, hint) = self.lacking()?;
+        let what = format!("a stage of kind `{}` {what}", kind.as_str());
+        Some((key, what, hint.to_owned()))
+    }
+
+    /// A key that is given and is not of the kind, with the kinds that have it.
+    fn stranger(&self) -> Option<(&'static str, &'static [StageKind])> {
         use StageKind::{Close, Crawl, Derive, Fold, Ingest, Pack, Seal, Seed, Shell};
-        let given: [(&str, bool, &[StageKind]); 10] = [
+        let given: [(&'static str, bool, &'static [StageKind]); 10] = [
             ("run", self.run.is_some(), &[Crawl, Close, Seed, Pack]),
             ("plan", self.plan, &[Crawl]),
             ("no_close", self.no_close, &[Crawl]),
@@ -235,53 +258,38 @@ impl FlowStageConfig {
             ("inputs", !self.inputs.is_empty(), &[Shell, Ingest]),
             ("outputs", !self.outputs.is_empty(), &[Shell]),
         ];
-        for (key, is_given, kinds) in given {
-            if is_given && !kinds.contains(&kind) {
-                let of: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
-                return refuse(
-                    key,
-                    format!("a stage of kind `{}` has no `{key}`", kind.as_str()),
-                    &format!("it belongs to {}", of.join(", ")),
-                );
-            }
-        }
-        if kind == Pack && (self.parts.is_none() || self.terminals.is_none()) {
-            return refuse(
+        let strange = |(_, is_given, kinds): &&(_, bool, &[StageKind])| {
+            *is_given && !kinds.contains(&self.kind)
+        };
+        given
+            .iter()
+            .find(strange)
+            .map(|(key, _, kinds)| (*key, *kinds))
+    }
+
+    /// What the kind needs and is not given.
+    fn lacking(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        match self.kind {
+            StageKind::Pack if self.parts.is_none() || self.terminals.is_none() => Some((
                 "parts",
-                "a stage of kind `pack` names the folder of parts and the file of terminals"
-                    .to_owned(),
+                "names the folder of parts and the file of terminals",
                 "parts = \"...\", terminals = \"...\"; a crawl of Lakebed packs by itself when it closes",
-            );
-        }
-        if kind == Shell && self.command.is_empty() {
-            return refuse(
+            )),
+            StageKind::Shell if self.command.is_empty() => Some((
                 "command",
-                "a stage of kind `shell` runs a command".to_owned(),
+                "runs a command",
                 "command = [\"python3\", \"export.py\", \"{date}\"]",
-            );
-        }
-        if kind == Ingest && (self.inputs.is_empty() || self.datasets.len() != 1) {
-            return refuse(
+            )),
+            StageKind::Ingest if self.inputs.is_empty() || self.datasets.len() != 1 => Some((
                 "datasets",
-                "a stage of kind `ingest` reads files into one dataset".to_owned(),
+                "reads files into one dataset",
                 "datasets = [\"clean/...\"], inputs = [\"inbox/{date}/*.jsonl\"]",
-            );
+            )),
+            StageKind::Seal if self.datasets.is_empty() => {
+                Some(("datasets", "names datasets", "datasets = [\"clean/...\"]"))
+            }
+            _ => None,
         }
-        if kind == Seal && self.datasets.is_empty() {
-            return refuse(
-                "datasets",
-                "a stage of kind `seal` names datasets".to_owned(),
-                "datasets = [\"clean/...\"]",
-            );
-        }
-        if self.timeout_minutes == Some(0) {
-            return refuse(
-                "timeout_minutes",
-                "a stage that may take no time".to_owned(),
-                "leave it out, or give minutes",
-            );
-        }
-        Ok(())
     }
 }
 

@@ -681,3 +681,6 @@ pub fn parent_dates(dates: ParentDates, date: BusinessDate) -> (BusinessDate, Bu
         ParentDates::Until => (BusinessDate::MIN, date),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,6 +101,10 @@ impl Judge {
                 "done with the last day of the month",
             ));
         }
+        if self.is_before_the_first_day(stage).await? {
+            let why = format!("there is nothing of {} or before", stage.date);
+            return Ok(Judged::new(Standing::NotDue, why));
+        }
         let path = stamp_path(source, stage);
         let Some(bytes) = self.lake.store().find(&path).await? else {
             return Ok(Judged::new(Standing::Missing, "never done"));
@@ -159,6 +163,21 @@ impl Judge {
                 ),
             ),
         })
+    }
+
+    /// Whether a fold of the day before has no day before: nothing that it reads has rows by then.
+    async fn is_before_the_first_day(&mut self, stage: &Stage) -> Result<bool> {
+        if stage.kind != StageKind::Fold || stage.date >= stage.stamp_date {
+            return Ok(false);
+        }
+        for scope in &stage.reads {
+            let state = self.sights.state(&scope.dataset).await?;
+            let mut dates = state.dates().range(..=stage.date);
+            if dates.any(|(dt, _)| state.visible_of(*dt).next().is_some()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn judge_outputs(&mut self, stage: &Stage, stamp: &StampSpec) -> Result<Option<Judged>> {
