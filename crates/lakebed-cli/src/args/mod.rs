@@ -20,6 +20,7 @@ mod queue;
 mod root;
 mod schema;
 mod serve;
+mod shadow;
 mod source;
 mod sql;
 
@@ -48,6 +49,7 @@ pub(crate) use schema::{
     SchemaCommand, ShowArgs, ViewArgs,
 };
 pub(crate) use serve::ServeArgs;
+pub(crate) use shadow::{ShadowArgs, ShadowStage};
 pub(crate) use source::{
     ClassArg, SourceAddArgs, SourceCommand, SourceNewArgs, SourceSampleArgs, SourceShowArgs,
     SourceTestArgs,

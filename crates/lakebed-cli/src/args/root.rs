@@ -6,7 +6,7 @@ use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
     DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, ParseArgs,
     PartitionsArgs, QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs,
-    SchemaCommand, SealArgs, ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
+    SchemaCommand, SealArgs, ServeArgs, ShadowArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Pack(PackCommand),
     /// What the rules of a source give for its pages
     Parse(ParseArgs),
+    /// Compare other rules or programs with those there are, over the same pages, day by day
+    Shadow(ShadowArgs),
     /// Commits of a dataset, oldest first
     Log(LogArgs),
     /// The SQL catalog, an index that can be rebuilt from the lake

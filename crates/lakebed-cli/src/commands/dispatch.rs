@@ -9,7 +9,7 @@ use crate::args::{
 };
 use crate::commands::{
     catalog, crawl, dataset, govern, history, ingest, log, pack, parse, project, queue, rejects,
-    revision, schema, source, sql,
+    revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -46,6 +46,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Abandon(args) => dataset::abandon(args, globals).await,
         Command::Pack(command) => pack::run(command, globals).await,
         Command::Parse(args) => parse::run(args, globals).await,
+        Command::Shadow(args) => shadow::run(args, globals).await,
         Command::Log(args) => log::log(&args, globals).await,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(_) => catalog::status(globals).await,
@@ -158,6 +159,7 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             PackCommand::Erase(args) => args.output.format,
         },
         Command::Parse(args) => args.output.format,
+        Command::Shadow(args) => args.output.format,
         Command::Log(args) => args.output.format,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(args) => args.output.format,

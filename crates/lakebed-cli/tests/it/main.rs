@@ -22,5 +22,6 @@ mod real;
 mod retype;
 mod revision;
 mod schema;
+mod shadow;
 mod site;
 mod source;

@@ -62,7 +62,7 @@ fn warc(pages: &[(String, &str, Vec<u8>)]) -> Vec<u8> {
     warc
 }
 
-fn seal(lake: &TestLake, day: &str, pages: &[(String, &str, Vec<u8>)]) {
+pub(crate) fn seal(lake: &TestLake, day: &str, pages: &[(String, &str, Vec<u8>)]) {
     seal_run(lake, (day, "day"), pages);
 }
 

@@ -19,13 +19,14 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 7] = [
+const IGNORED: [&str; 8] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
     "/crawl/",
     "/parse/",
     "/sample/",
+    "/shadow/",
     "/lake/",
 ];
 

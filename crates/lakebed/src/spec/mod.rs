@@ -36,6 +36,7 @@ mod reject;
 mod robots;
 mod schema;
 mod schemaless;
+mod shadow;
 mod surt;
 mod tagged;
 mod terminal;
@@ -81,5 +82,6 @@ pub use schema::{
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use shadow::{SHADOW_FORMAT, ShadowCounts, ShadowDay, ShadowVerdict};
 pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};
