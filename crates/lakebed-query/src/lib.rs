@@ -21,6 +21,7 @@
 //! | `tables` | makes what a query names |
 //! | `latest` | the newest row of each key |
 //! | `history` | all rows of one key |
+//! | `derive` | rows of derived datasets, in one order |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
 //! | `result`, `output` | batches out: text table, JSON, CSV, Parquet |
@@ -34,6 +35,7 @@ mod by_file;
 mod clauses;
 mod comparisons;
 mod complete;
+mod derive;
 mod engine;
 mod error;
 mod hints;
@@ -55,6 +57,7 @@ mod text_length;
 mod today;
 
 pub use complete::Completion;
+pub use derive::{DeriveQuery, DerivedParent};
 pub use engine::{Freshen, QueryEngine, QueryOptions};
 pub use history::ObjectKey;
 pub use output::{write_csv, write_json, write_parquet, write_table};

@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 44] = [
+pub const KILL_POINTS: [&str; 51] = [
     "pack.part_created",
     "pack.frame_written",
     "pack.frame_durable",
@@ -50,6 +50,13 @@ pub const KILL_POINTS: [&str; 44] = [
     "sync.in_transaction",
     "sync.applied",
     "repair.abandoned",
+    "flow.turn_taken",
+    "flow.stage_begun",
+    "flow.stage_ended",
+    "flow.before_stamp",
+    "flow.stamped",
+    "derive.rows_written",
+    "derive.stored",
 ];
 
 /// Dies here if the environment names this point.

@@ -10,6 +10,8 @@ mod crawl;
 mod dataset;
 mod demo;
 mod demo_site;
+mod derive;
+mod flow;
 mod global;
 mod govern;
 mod ingest;
@@ -30,6 +32,8 @@ pub(crate) use crawl::{CrawlArgs, CrawlCloseArgs, CrawlCommand, CrawlResumeArgs,
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use demo_site::DemoSiteArgs;
+pub(crate) use derive::{DeriveArgs, LineageArgs};
+pub(crate) use flow::{DatesArgs, FlowArgs, FlowStatusArgs, FlowWatchArgs, RunFlowArgs};
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};

@@ -8,8 +8,8 @@ use crate::args::{
     QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, crawl, dataset, govern, history, ingest, log, pack, parse, project, queue, rejects,
-    revision, schema, shadow, source, sql,
+    catalog, crawl, dataset, derive, flow, govern, history, ingest, lineage, log, pack, parse,
+    project, queue, rejects, revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -33,6 +33,10 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
             SourceCommand::Sample(args) => source::sample(args, globals).await,
         },
         Command::Schema(command) => run_schema(command, globals).await,
+        Command::Run(args) => flow::run(args, globals).await,
+        Command::Status(args) => flow::status(&args, globals).await,
+        Command::Watch(args) => flow::watch(&args, globals).await,
+        Command::Flow(args) => flow::show(&args, globals),
         Command::Crawl(args) => run_crawl(args, globals).await,
         Command::Queue(command) => run_queue(command, globals).await,
         Command::Serve(args) => api::run(args, globals).await,
@@ -47,6 +51,8 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Pack(command) => pack::run(command, globals).await,
         Command::Parse(args) => parse::run(args, globals).await,
         Command::Shadow(args) => shadow::run(args, globals).await,
+        Command::Derive(args) => derive::derive(args, globals).await,
+        Command::Lineage(args) => lineage::lineage(args, globals).await,
         Command::Log(args) => log::log(&args, globals).await,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(_) => catalog::status(globals).await,
@@ -126,6 +132,12 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             SchemaCommand::History(args) => args.output.format,
             SchemaCommand::View(args) => args.output.format,
         },
+        Command::Run(args) => args.output.format,
+        Command::Status(args) => args.output.format,
+        Command::Watch(args) => args.output.format,
+        Command::Flow(args) => args.output.format,
+        Command::Derive(args) => args.output.format,
+        Command::Lineage(args) => args.output.format,
         Command::Crawl(args) => match &args.command {
             Some(CrawlCommand::Close(args)) => args.output.format,
             Some(CrawlCommand::Stop(args)) => args.output.format,

@@ -4,10 +4,13 @@
 mod catalog;
 mod crawl;
 mod dataset;
+mod derive;
 mod dispatch;
+mod flow;
 mod govern;
 mod history;
 mod ingest;
+mod lineage;
 mod log;
 mod pack;
 pub(crate) mod parse;

@@ -146,6 +146,7 @@ impl<'a> Stage<'a> {
             restore: false,
             bounds: Vec::new(),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             provenance: Some(Provenance::Live),
             by: self.context.by(run, None),
             threads: None,

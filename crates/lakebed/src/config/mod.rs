@@ -6,6 +6,7 @@
 //! | `settings` | lakebed.toml, lakebed.local.toml, environment and options, each value with its origin |
 //! | `environment` | its variables: settings, others that are known, and an error for the rest |
 //! | `crawl` | how a source is crawled, and the limits of this machine |
+//! | `flow`, `derive` | how its stages follow each other; datasets that a query makes |
 //! | `parse` | what the pages of a source give |
 //! | `source` | sources/<source>/source.toml |
 //! | `toml_text` | TOML with errors that name file, line and the nearest key |
@@ -13,7 +14,9 @@
 //! Unknown keys are errors everywhere. The meaning of schema files is `registry`'s.
 
 mod crawl;
+mod derive;
 mod environment;
+mod flow;
 mod parse;
 mod project;
 mod settings;
@@ -24,7 +27,9 @@ pub use crawl::{
     CoverageConfig, CrawlConfig, CrawlLimits, CrawlLocal, FollowConfig, HostLimits, ScopeConfig,
     StageConfig,
 };
+pub use derive::{DeriveConfig, ParentConfig, ParentDates, ParentTable, derived_dataset};
 pub use environment::OTHER_VARIABLES;
+pub use flow::{FlowConfig, FlowStageConfig, StageDay, StageKind, StagePeriod};
 pub use parse::{
     CommandConfig, FieldConfig, FieldMap, FieldTable, ItemConfig, NumberMarks, PageConfig,
     PageValue, ParseConfig, ParseFollowConfig, ScalarConfig, ScalarMap, StepConfig, Texts,

@@ -19,12 +19,14 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 8] = [
+const IGNORED: [&str; 10] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
     "/crawl/",
     "/parse/",
+    "/derive/",
+    "/flow/",
     "/sample/",
     "/shadow/",
     "/lake/",

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::config::{CrawlConfig, ParseConfig, Project, parse_toml};
+use crate::config::{CrawlConfig, DeriveConfig, FlowConfig, ParseConfig, Project, parse_toml};
 use crate::error::{Error, Result};
 use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::spec::DatasetClass;
@@ -114,6 +114,12 @@ pub struct SourceConfig {
     /// What its pages give; absent where they are not parsed here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse: Option<ParseConfig>,
+    /// Datasets that queries make, by the part of the name after the dot.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub derive: BTreeMap<String, DeriveConfig>,
+    /// How its stages follow each other; absent = as follows from what the source declares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowConfig>,
     /// Declared datasets; one that is not declared has the defaults.
     pub datasets: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -129,6 +135,9 @@ struct SourceFile {
     time_zone: Option<String>,
     crawl: Option<CrawlConfig>,
     parse: Option<ParseConfig>,
+    #[serde(default)]
+    derive: BTreeMap<String, DeriveConfig>,
+    flow: Option<FlowConfig>,
     #[serde(default)]
     dataset: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -151,6 +160,12 @@ impl SourceConfig {
         }
         if let Some(crawl) = &raw.crawl {
             crawl.check(file)?;
+        }
+        for (derived, declared) in &raw.derive {
+            declared.check(name, derived, file)?;
+        }
+        if let Some(flow) = &raw.flow {
+            flow.check(file)?;
         }
         if let Some(parse) = &raw.parse {
             parse.check(file)?;
@@ -180,6 +195,8 @@ impl SourceConfig {
             time_zone: raw.time_zone,
             crawl: raw.crawl,
             parse: raw.parse,
+            derive: raw.derive,
+            flow: raw.flow,
             datasets: raw.dataset,
         })
     }

@@ -284,6 +284,7 @@ impl Call<'_> {
             rules: self.rules_of(&input.source, result.facts.form)?,
             batch: self.batch_of(&input.source).cloned(),
             load: self.request.load,
+            parents: self.request.parents.clone(),
         })
     }
 

@@ -92,6 +92,7 @@ impl Fixture {
             restore: false,
             bounds: Vec::new(),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             provenance: None,
             by: by(),
             threads: Some(2),

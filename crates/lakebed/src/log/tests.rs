@@ -63,6 +63,7 @@ fn input(content: &str, batch: Option<&str>) -> InputSpec {
         rules: "r1".into(),
         batch: batch.map(|b| b.parse().unwrap()),
         load: LoadKind::Incremental,
+        parents: Vec::new(),
     }
 }
 

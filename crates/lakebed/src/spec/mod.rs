@@ -16,6 +16,7 @@
 //! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
 //! | `pack`, `pack_seek`, `pack_index` | heads, names and tail of a pack; a row of its index | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
+//! | `stamp` | that a stage of a flow is done, and for what | docs/formats/stamp.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
 mod canonical_url;
@@ -37,6 +38,7 @@ mod robots;
 mod schema;
 mod schemaless;
 mod shadow;
+mod stamp;
 mod surt;
 mod tagged;
 mod terminal;
@@ -71,8 +73,8 @@ pub use parsed::{Datum, FollowUp, PageExpectation, PageFault, PageRecord, PageRe
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,
-    Operation, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
-    min_reader,
+    Operation, ParentSpec, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec,
+    Requirement, min_reader,
 };
 pub use reject::{PAGE_FORM, RejectReason, RejectRecord};
 pub use robots::{RobotsContent, RobotsState};
@@ -83,5 +85,6 @@ pub use schema::{
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
 pub use shadow::{SHADOW_FORMAT, ShadowCounts, ShadowDay, ShadowVerdict};
+pub use stamp::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
 pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};

@@ -349,6 +349,7 @@ async fn try_records(
         bounds: Vec::new(),
         provenance: None,
         by,
+        parents: Vec::new(),
         threads: None,
         group_bytes: None,
     };

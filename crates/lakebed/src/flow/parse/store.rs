@@ -18,9 +18,11 @@ use crate::flow::parse::{Call, ParsedDataset, Read, StoredAs};
 use crate::ingest::read::InputSource;
 use crate::ingest::{IngestOutcome, IngestReport, IngestRequest, RevisionTarget, ingest};
 use crate::log::{DatasetState, finish_moves, load};
-use crate::name::{BatchLabel, DatasetRef};
+use crate::name::{BatchLabel, DatasetRef, Layer};
 use crate::parse::Rules;
-use crate::spec::{DatasetCounts, InputFormat, LoadKind, PackGave, Provenance, ReadSpec};
+use crate::spec::{
+    DatasetCounts, InputFormat, LoadKind, PackGave, ParentSpec, Provenance, ReadSpec,
+};
 
 /// What is to be done for a dataset.
 pub(super) struct DatasetPlan {
@@ -177,12 +179,31 @@ impl Call<'_> {
             restore: false,
             rejects_of: None,
             load: LoadKind::Incremental,
+            parents: self.parents(),
             bounds: [declared.key, declared.prune].concat(),
             provenance: Some(Provenance::Replay),
             by: options.by.clone(),
             threads: options.threads,
             group_bytes: None,
         }
+    }
+}
+
+impl Call<'_> {
+    /// The packs as what the records are derived from.
+    fn parents(&self) -> Vec<ParentSpec> {
+        let newest = self.packs.iter().map(|(pack, _)| pack.log_position).max();
+        let newest = newest.map(|position| ParentSpec {
+            dataset: DatasetRef {
+                layer: Layer::Raw,
+                dataset: self.source.name.clone().into(),
+            },
+            dt: self.date,
+            from: None,
+            revision: 0,
+            position,
+        });
+        newest.into_iter().collect()
     }
 }
 

@@ -85,6 +85,7 @@ fn draft(lake: &Lake, name: &str, content: &str, batch: Option<&str>) -> Draft {
         rules: "r1".into(),
         batch,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
     };
     draft.actions = vec![
         Action::AddFile { partition, file },
