@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 51] = [
+pub const KILL_POINTS: [&str; 55] = [
     "pack.part_created",
     "pack.frame_written",
     "pack.frame_durable",
@@ -50,6 +50,10 @@ pub const KILL_POINTS: [&str; 51] = [
     "sync.in_transaction",
     "sync.applied",
     "repair.abandoned",
+    "fold.staged",
+    "fold.events_committed",
+    "fold.snapshot_committed",
+    "seed.plan_written",
     "flow.turn_taken",
     "flow.stage_begun",
     "flow.stage_ended",

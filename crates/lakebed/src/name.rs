@@ -110,6 +110,12 @@ text_type!(
 );
 
 text_type!(
+    /// A fold of a source, such as `house`: the last part of its dataset's name.
+    FoldName,
+    |t| check_code("fold", t)
+);
+
+text_type!(
     /// The class of an error in which a request ended, such as `http_403`, `timeout` or `robots`.
     ErrorClass,
     |t| check_code("error class", t)

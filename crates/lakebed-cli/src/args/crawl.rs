@@ -28,6 +28,9 @@ pub(crate) struct CrawlArgs {
     /// File of seeds, `-` for standard input [default: as source.toml says]
     #[arg(long, value_name = "FILE")]
     pub(crate) seeds: Option<PathBuf>,
+    /// A plan that `lakebed seed` made: its requests are the seeds, and their number is what the run must have
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    pub(crate) plan: Option<PathBuf>,
     /// Leave the run open when it is drained: something else closes it
     #[arg(long)]
     pub(crate) no_close: bool,

@@ -4,10 +4,10 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
-    DemoSiteArgs, DeriveArgs, FlowArgs, FlowStatusArgs, FlowWatchArgs, GlobalArgs, IngestArgs,
-    InitArgs, LineageArgs, LogArgs, PackCommand, ParseArgs, PartitionsArgs, QueueCommand,
-    RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, RunFlowArgs, SchemaCommand, SealArgs,
-    ServeArgs, ShadowArgs, SourceCommand, SqlArgs, SwitchArgs,
+    DemoSiteArgs, DeriveArgs, FlowArgs, FlowStatusArgs, FlowWatchArgs, FoldArgs, GlobalArgs,
+    IngestArgs, InitArgs, LineageArgs, LogArgs, PackCommand, ParseArgs, PartitionsArgs,
+    QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, RunFlowArgs,
+    SchemaCommand, SealArgs, SeedArgs, ServeArgs, ShadowArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -80,6 +80,10 @@ pub(crate) enum Command {
     Parse(ParseArgs),
     /// Compare other rules or programs with those there are, over the same pages, day by day
     Shadow(ShadowArgs),
+    /// What is known of each object, from the snapshot of the day before and the rows of the date, and what happened
+    Fold(FoldArgs),
+    /// Plan which objects are fetched in detail, from the snapshot of the day before and the list of the date
+    Seed(SeedArgs),
     /// Make the rows of derived datasets by the queries of a source
     Derive(DeriveArgs),
     /// What a date was made from and what was made from it; of a row, the pages it came from

@@ -8,6 +8,7 @@ use lakebed::crawl::{
     self, Closed, CrawlPlan, CrawlWatch, PackStatistics, Packed, SeedPlan, WorkerEnd, WorkerStats,
     read_seeds,
 };
+use lakebed::flow::PlanHead;
 use lakebed::name::StageName;
 use lakebed::parse::Rules;
 use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord};
@@ -100,8 +101,19 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
         )));
     }
     let folder = project.sources_dir().join(plan.run.source.as_str());
-    let read = async || read_plan(&plan, args.seeds.as_deref(), &folder).await;
+    let planned = args
+        .plan
+        .as_deref()
+        .map(|path| read_planned(&plan, path))
+        .transpose()?;
+    let read = async || match &planned {
+        Some(planned) => Ok(planned.clone()),
+        None => read_plan(&plan, args.seeds.as_deref(), &folder).await,
+    };
     let run = crawl::seed_run(&queue, &plan, read).await?;
+    if let Some(planned) = &planned {
+        check_planned(&run, planned)?;
+    }
     let stop = stop_signal()?;
     let progress = CrawlProgress::new(globals.printer, &plan.run.to_string());
     let (end, stats) =
@@ -265,6 +277,9 @@ fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
     if let Some(pack) = answer.pack {
         printer.line(format!("  {}", pack.pack))?;
     }
+    if answer.pass && answer.books.seeds.announced == 0 {
+        printer.line("  the plan is empty: there was nothing to fetch")?;
+    }
     for breach in answer.breaches {
         printer.line(format!("  {}", message_text(&breach.message)))?;
         for sample in &breach.samples {
@@ -317,6 +332,43 @@ pub(super) async fn read_plan(
         }
     };
     read_seeds(&plan.config, &text, &name)
+}
+
+/// A plan that `lakebed seed` made, whole and of this run's date.
+fn read_planned(plan: &CrawlPlan, path: &Path) -> Result<SeedPlan> {
+    let (text, name) = read_file(path.to_owned())?;
+    let mut seeds = read_seeds(&plan.config, &text, &name)?;
+    if let Some(head) = PlanHead::find_beside(path, text.as_bytes())? {
+        if head.source != plan.run.source || head.date != plan.run.date {
+            return Err(Error::invalid(format!(
+                "the plan is of `{}` and {}, the run of `{}` and {}",
+                head.source, head.date, plan.run.source, plan.run.date
+            ))
+            .with("file", name));
+        }
+        if head.requests != seeds.announced() {
+            return Err(Error::corrupt(format!(
+                "the plan announces {} requests and has {}",
+                head.requests,
+                seeds.announced()
+            ))
+            .with("file", name));
+        }
+    }
+    seeds.planned = true;
+    Ok(seeds)
+}
+
+/// A run keeps the plan that it was seeded from.
+fn check_planned(run: &RunRecord, planned: &SeedPlan) -> Result<()> {
+    if run.plan_hash.as_deref() == Some(planned.queue_hash().as_str()) {
+        return Ok(());
+    }
+    Err(Error::precondition(format!(
+        "the run `{}` was seeded from another plan",
+        run.key
+    ))
+    .hint("without `--plan` it goes on with the seeds that it has; another plan needs another run"))
 }
 
 fn read_file(path: PathBuf) -> Result<(String, String)> {

@@ -292,7 +292,7 @@ impl Call<'_> {
     async fn derive(&self, name: &str, derived: &Derived) -> Result<DerivedAnswer> {
         let (lake, dataset) = (self.context.lake(), &derived.dataset);
         let folder = self.folder(name);
-        let _alone = lock_folder(&folder)?;
+        let _alone = lock_folder(&folder, "derive the date")?;
         let parents = self.read_parents(derived).await?;
         let label = label_of(derived, &parents.stamps)?;
         let state = load(lake, dataset).await?.state;

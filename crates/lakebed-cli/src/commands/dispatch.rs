@@ -8,8 +8,8 @@ use crate::args::{
     QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, crawl, dataset, derive, flow, govern, history, ingest, lineage, log, pack, parse,
-    project, queue, rejects, revision, schema, shadow, source, sql,
+    catalog, crawl, dataset, derive, flow, fold, govern, history, ingest, lineage, log, pack,
+    parse, project, queue, rejects, revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -51,6 +51,8 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Pack(command) => pack::run(command, globals).await,
         Command::Parse(args) => parse::run(args, globals).await,
         Command::Shadow(args) => shadow::run(args, globals).await,
+        Command::Fold(args) => fold::fold(args, globals).await,
+        Command::Seed(args) => fold::seed(args, globals).await,
         Command::Derive(args) => derive::derive(args, globals).await,
         Command::Lineage(args) => lineage::lineage(args, globals).await,
         Command::Log(args) => log::log(&args, globals).await,
@@ -172,6 +174,8 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         },
         Command::Parse(args) => args.output.format,
         Command::Shadow(args) => args.output.format,
+        Command::Fold(args) => args.output.format,
+        Command::Seed(args) => args.output.format,
         Command::Log(args) => args.output.format,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(args) => args.output.format,

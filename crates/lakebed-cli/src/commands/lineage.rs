@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lakebed::flow::list_packs;
 use lakebed::log::{DatasetState, list_datasets, load};
 use lakebed::name::{CaptureId, DatasetRef, Layer, RunName, SourceName};
-use lakebed::spec::{ParentSpec, Privacy};
+use lakebed::spec::{ParentSpec, Privacy, ReadRange};
 use lakebed::store::Lake;
 use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
@@ -111,6 +111,39 @@ fn position_of(state: &DatasetState, date: BusinessDate) -> u64 {
     numbers.max().unwrap_or(0)
 }
 
+/// What readers see of a date was made from: as its inputs say, or its files, where these are those of a fold.
+fn parents_of_date(state: &DatasetState, date: BusinessDate) -> Vec<ParentSpec> {
+    let inputs = || state.visible_inputs(date).map(|(_, input)| &input.spec);
+    let mut found: Vec<ParentSpec> = inputs().flat_map(|spec| spec.parents.clone()).collect();
+    let ranges: Vec<ReadRange> = inputs().filter_map(|spec| spec.name.parse().ok()).collect();
+    let files = state.visible_of(date).flat_map(|(_, p)| p.files.values());
+    for text in files.flat_map(|file| &file.spec.parents) {
+        let Some((dataset, dt, revision)) = parent_of_text(text) else {
+            continue;
+        };
+        let of = |range: &&ReadRange| range.dataset == dataset.to_string() && range.dt == dt;
+        let read = ranges.iter().filter(of).map(|range| range.upto).max();
+        found.push(ParentSpec {
+            dataset,
+            dt,
+            from: None,
+            revision,
+            position: read.unwrap_or(0),
+        });
+    }
+    found
+}
+
+/// `clean/rent/dt=2026-11-30/schema_version=2`, with `/revision=n` behind it where it is not 0.
+fn parent_of_text(text: &str) -> Option<(DatasetRef, BusinessDate, u32)> {
+    let (dataset, rest) = text.split_once("/dt=")?;
+    let mut parts = rest.split('/');
+    let date = parts.next()?.parse().ok()?;
+    let revision = parts.find_map(|part| part.strip_prefix("revision="));
+    let revision = revision.map_or(Some(0), |text| text.parse().ok())?;
+    Some((dataset.parse().ok()?, date, revision))
+}
+
 /// The folds of all datasets, and which dates were met.
 struct Tree {
     states: BTreeMap<DatasetRef, DatasetState>,
@@ -149,9 +182,9 @@ impl Tree {
             .max()
             .unwrap_or(0);
         let sealed = |dt| state.is_some_and(|s| s.is_sealed(dt));
-        let from_outside = partitions()
-            .flat_map(|(_, p)| &p.inputs)
-            .filter(|input| input.spec.parents.is_empty());
+        let from_outside = partitions().flat_map(|(_, p)| &p.inputs).filter(|input| {
+            input.spec.parents.is_empty() && input.spec.name.parse::<ReadRange>().is_err()
+        });
         let mut node = Node {
             dataset: at.dataset.clone(),
             date: at.dt,
@@ -184,15 +217,13 @@ impl Tree {
             return found;
         };
         for (dt, _) in state.dates().range(at.from.unwrap_or(at.dt)..=at.dt) {
-            for (_, input) in state.visible_inputs(*dt) {
-                for parent in &input.spec.parents {
-                    let same = found
-                        .iter_mut()
-                        .find(|p| p.dataset == parent.dataset && p.dt == parent.dt);
-                    match same {
-                        Some(known) => known.position = known.position.max(parent.position),
-                        None => found.push(parent.clone()),
-                    }
+            for parent in parents_of_date(state, *dt) {
+                let same = found
+                    .iter_mut()
+                    .find(|p| p.dataset == parent.dataset && p.dt == parent.dt);
+                match same {
+                    Some(known) => known.position = known.position.max(parent.position),
+                    None => found.push(parent),
                 }
             }
         }
@@ -208,8 +239,7 @@ impl Tree {
         let mut found = Vec::new();
         for (dataset, state) in &self.states {
             for (dt, _) in state.dates() {
-                let mut inputs = state.visible_inputs(*dt);
-                if inputs.any(|(_, input)| input.spec.parents.iter().any(is_made_from)) {
+                if parents_of_date(state, *dt).iter().any(is_made_from) {
                     found.push(ParentSpec {
                         dataset: dataset.clone(),
                         dt: *dt,

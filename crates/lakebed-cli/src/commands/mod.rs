@@ -7,6 +7,7 @@ mod dataset;
 mod derive;
 mod dispatch;
 mod flow;
+mod fold;
 mod govern;
 mod history;
 mod ingest;

@@ -11,6 +11,7 @@ mod derive;
 mod disk;
 mod dual;
 mod flow;
+mod fold;
 mod lake;
 mod latest;
 mod lines;

@@ -384,7 +384,7 @@ impl Serialize for ScalarMap {
 }
 
 /// The members of a table in their order.
-fn ordered<'de, T, D>(from: D, what: &'static str) -> Result<Vec<(String, T)>, D::Error>
+pub(super) fn ordered<'de, T, D>(from: D, what: &'static str) -> Result<Vec<(String, T)>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -406,7 +406,7 @@ where
     from.deserialize_map(Members(what, std::marker::PhantomData))
 }
 
-fn serialize_ordered<T: Serialize, S: Serializer>(
+pub(super) fn serialize_ordered<T: Serialize, S: Serializer>(
     members: &[(String, T)],
     to: S,
 ) -> Result<S::Ok, S::Error> {

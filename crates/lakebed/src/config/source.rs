@@ -5,9 +5,12 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::config::{CrawlConfig, DeriveConfig, FlowConfig, ParseConfig, Project, parse_toml};
+use crate::config::{
+    CrawlConfig, DeriveConfig, FlowConfig, FoldConfig, ParseConfig, Project, SeedConfig,
+    nearest_hint, parse_toml,
+};
 use crate::error::{Error, Result};
-use crate::name::{DatasetName, DatasetRef, SourceName};
+use crate::name::{DatasetName, DatasetRef, FoldName, SourceName};
 use crate::spec::DatasetClass;
 use crate::time::time_zone;
 
@@ -114,6 +117,12 @@ pub struct SourceConfig {
     /// What its pages give; absent where they are not parsed here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse: Option<ParseConfig>,
+    /// What is known of each of its objects, from day to day; by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub folds: BTreeMap<FoldName, FoldConfig>,
+    /// Which objects are fetched in detail; absent where a list of seeds says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<SeedConfig>,
     /// Datasets that queries make, by the part of the name after the dot.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub derive: BTreeMap<String, DeriveConfig>,
@@ -136,6 +145,8 @@ struct SourceFile {
     crawl: Option<CrawlConfig>,
     parse: Option<ParseConfig>,
     #[serde(default)]
+    fold: BTreeMap<FoldName, FoldConfig>,
+    seed: Option<SeedConfig>,
     derive: BTreeMap<String, DeriveConfig>,
     flow: Option<FlowConfig>,
     #[serde(default)]
@@ -170,6 +181,19 @@ impl SourceConfig {
         if let Some(parse) = &raw.parse {
             parse.check(file)?;
         }
+        for (fold, declared) in &raw.fold {
+            declared.check(fold, name.as_str(), file)?;
+        }
+        if let Some(seed) = &raw.seed {
+            seed.check(file)?;
+            if !raw.fold.contains_key(&seed.fold) {
+                let names: Vec<&str> = raw.fold.keys().map(FoldName::as_str).collect();
+                return Err(Error::invalid(format!("there is no fold `{}`", seed.fold))
+                    .with("file", file)
+                    .with("key", "seed.fold")
+                    .hint(nearest_hint(seed.fold.as_str(), &names)));
+            }
+        }
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
             let of = dataset
@@ -195,6 +219,8 @@ impl SourceConfig {
             time_zone: raw.time_zone,
             crawl: raw.crawl,
             parse: raw.parse,
+            folds: raw.fold,
+            seed: raw.seed,
             derive: raw.derive,
             flow: raw.flow,
             datasets: raw.dataset,

@@ -86,7 +86,7 @@ pub async fn close_run(
         let reason = format!("its pack was refused: {}", error.message());
         queue.stop_run(run_id, &reason).await?;
     }
-    let (run, closing) = queue.close_run(run_id, &plan.closing_rules()).await?;
+    let (run, closing) = queue.close_run(run_id, &plan.closing_rules(&run)).await?;
     let mut closed = Closed {
         pack: match &packed {
             Packed::Done(report) => Some((&**report).into()),

@@ -74,12 +74,19 @@ impl CrawlPlan {
         }
     }
 
-    /// What the closing demands.
+    /// What the closing of the run demands. Of a run that was seeded from a plan: what that plan announced, beside
+    /// what an earlier run of the date has; nothing, where it announced nothing.
     #[must_use]
-    pub fn closing_rules(&self) -> ClosingRules {
+    pub fn closing_rules(&self, run: &RunRecord) -> ClosingRules {
+        let planned = run.seeds.announced.saturating_sub(run.seeds.duplicate);
+        let (min_requests, min_done) = match run.is_planned() {
+            true => (planned, self.config.min_done.min(planned)),
+            false => (self.config.min_requests, self.config.min_done),
+        };
         ClosingRules {
-            min_requests: self.config.min_requests,
-            min_done: self.config.min_done,
+            min_requests,
+            min_done,
+            may_be_empty: run.is_planned() && planned == 0,
             max_dead_share: self.config.max_dead_share,
             need_captures: true,
         }
@@ -215,8 +222,9 @@ async fn add_all(queue: &Queue, run_id: i64, seeds: &SeedPlan) -> Result<RunReco
     for part in seeds.seeds.chunks(SEED_BATCH) {
         let _stats = queue.add_seeds(run_id, part, 0).await?;
     }
-    let hash = seeds.hash.as_str();
-    queue.open_run(run_id, seeds.announced(), hash).await
+    queue
+        .open_run(run_id, seeds.announced(), &seeds.queue_hash())
+        .await
 }
 
 /// Crawls an open run with the hands of this process until it is drained, stopped, or told to go.

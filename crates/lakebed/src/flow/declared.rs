@@ -123,6 +123,52 @@ impl Derived {
     }
 }
 
+/// The folds of a source.
+fn folds_of(source: &SourceConfig) -> Result<BTreeMap<String, Folded>> {
+    let mut folds = BTreeMap::new();
+    for (name, config) in &source.folds {
+        let inputs = config.from.iter().map(|input| DatasetRef {
+            layer: Layer::Clean,
+            dataset: input.dataset.clone(),
+        });
+        let fold = Folded {
+            inputs: inputs.collect(),
+            rules: hash_of("fold/1", config)?,
+        };
+        folds.insert(name.to_string(), fold);
+    }
+    Ok(folds)
+}
+
+/// The seeding of a source: its list is an input of the fold that it looks at.
+fn seed_of(source: &SourceConfig) -> Result<Option<Seeded>> {
+    let Some(seed) = &source.seed else {
+        return Ok(None);
+    };
+    let inputs = source.folds.get(&seed.fold).map(|fold| &fold.from);
+    let mut inputs = inputs.into_iter().flatten();
+    let list = match &seed.list {
+        Some(name) => inputs.find(|input| input.name() == name),
+        None => inputs.find(|input| input.presence),
+    };
+    let list = list.ok_or_else(|| {
+        Error::invalid(format!(
+            "the fold `{}` has no input that is the list",
+            seed.fold
+        ))
+        .with("key", "seed.list")
+        .hint("name one of its inputs: list = \"...\"")
+    })?;
+    Ok(Some(Seeded {
+        list: DatasetRef {
+            layer: Layer::Clean,
+            dataset: list.dataset.clone(),
+        },
+        fold: seed.fold.to_string(),
+        rules: hash_of("seed/1", seed)?,
+    }))
+}
+
 /// Names a part of the configuration.
 pub(super) fn hash_of(kind: &str, what: &impl serde::Serialize) -> Result<ContentHash> {
     let text = serde_json::to_vec(what)
@@ -157,8 +203,8 @@ impl Declared {
             is_crawled: source.crawl.is_some(),
             parsed: parsed.map(|name| of_layer(Layer::Clean, name)).collect(),
             parse: rules.map(|rules| rules.hash().clone()),
-            folds: BTreeMap::new(),
-            seed: None,
+            folds: folds_of(source)?,
+            seed: seed_of(source)?,
             derives,
             flow: source.flow.clone(),
             file,

@@ -106,7 +106,7 @@ pub async fn parse_date(
         packs: packs.into_iter().zip(labels).collect(),
     };
     check_schemas(lake, rules.datasets().into_iter().map(clean)).await?;
-    let _turn = lock_folder(&options.kept)?;
+    let _turn = lock_folder(&options.kept, "parse the date")?;
     let mut plans = Vec::new();
     for dataset in rules.datasets() {
         plans.push(plan_dataset(&call, clean(dataset)).await?);

@@ -70,7 +70,7 @@ pub use look::HeldRequest;
 pub use open::{Queue, QueueOptions};
 pub use request::{
     Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,
-    KeyScope, NewRequest, RunRecord,
+    KeyScope, NewRequest, RunRecord, planned_hash,
 };
 pub use run::RunOptions;
 pub use state::{RequestState, RunState};

@@ -17,6 +17,7 @@
 //! | `pack`, `pack_seek`, `pack_index` | heads, names and tail of a pack; a row of its index | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
 //! | `stamp` | that a stage of a flow is done, and for what | docs/formats/stamp.md |
+//! | `derived` | what a derived commit read | docs/formats/log.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
 mod canonical_url;
@@ -24,6 +25,7 @@ mod capture;
 mod charset;
 mod checkpoint;
 mod columns;
+mod derived;
 mod lake;
 mod pack;
 mod pack_gave;
@@ -53,6 +55,7 @@ pub use columns::{
     EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, MAX_FIELD_ID, SOURCE_COLUMN, SOURCE_FIELD_ID,
     arrow_schema, arrow_type,
 };
+pub use derived::{ReadRange, parent_text};
 pub use lake::{LAKE_FORMAT, LakeSpec};
 pub use pack::{
     ErasedCapture, LONE_BODY_BYTES, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_SHARED_LINES_BYTES,

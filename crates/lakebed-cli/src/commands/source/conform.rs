@@ -346,10 +346,10 @@ async fn try_records(
         restore: false,
         rejects_of: None,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
         bounds: Vec::new(),
         provenance: None,
         by,
-        parents: Vec::new(),
         threads: None,
         group_bytes: None,
     };

@@ -1,0 +1,1 @@
+//! The engine over rows that are written down here.
