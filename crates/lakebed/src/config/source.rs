@@ -153,7 +153,7 @@ impl SourceConfig {
             crawl.check(file)?;
         }
         if let Some(parse) = &raw.parse {
-            parse.check(file)?;
+            parse.check(raw.crawl.as_ref(), file)?;
         }
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
