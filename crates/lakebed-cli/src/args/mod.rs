@@ -23,6 +23,7 @@ mod queue;
 mod root;
 mod schema;
 mod serve;
+mod shadow;
 mod source;
 mod sql;
 
@@ -54,6 +55,7 @@ pub(crate) use schema::{
     SchemaCommand, ShowArgs, ViewArgs,
 };
 pub(crate) use serve::ServeArgs;
+pub(crate) use shadow::{ShadowArgs, ShadowStage};
 pub(crate) use source::{
     ClassArg, SourceAddArgs, SourceCommand, SourceNewArgs, SourceSampleArgs, SourceShowArgs,
     SourceTestArgs,

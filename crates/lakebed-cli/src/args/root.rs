@@ -7,7 +7,7 @@ use crate::args::{
     DemoSiteArgs, DeriveArgs, FlowArgs, FlowStatusArgs, FlowWatchArgs, FoldArgs, GlobalArgs,
     IngestArgs, InitArgs, LineageArgs, LogArgs, PackCommand, ParseArgs, PartitionsArgs,
     QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, RunFlowArgs,
-    SchemaCommand, SealArgs, SeedArgs, ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
+    SchemaCommand, SealArgs, SeedArgs, ServeArgs, ShadowArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Pack(PackCommand),
     /// What the rules of a source give for its pages
     Parse(ParseArgs),
+    /// Compare other rules or programs with those there are, over the same pages, day by day
+    Shadow(ShadowArgs),
     /// What is known of each object, from the snapshot of the day before and the rows of the date, and what happened
     Fold(FoldArgs),
     /// Plan which objects are fetched in detail, from the snapshot of the day before and the list of the date

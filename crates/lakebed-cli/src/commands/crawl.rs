@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lakebed::config::{Project, Settings};
 use lakebed::crawl::{
@@ -36,19 +37,18 @@ pub(crate) fn plan_of(
     workers: Option<u32>,
 ) -> Result<CrawlPlan> {
     let source = project.load_source(&run.source)?;
-    if source.parse.is_some() {
-        // What cannot be parsed afterwards need not be fetched.
-        Rules::read(
-            &source,
-            &project.source_file(&run.source).display().to_string(),
-        )?;
-    }
+    let file = project.source_file(&run.source);
+    // What cannot be parsed afterwards need not be fetched.
+    let has_rules = source.parse.as_ref().is_some_and(|p| !p.page.is_empty());
+    let rules = has_rules
+        .then(|| Rules::read(&source, &file.display().to_string()))
+        .transpose()?;
     let config = source.crawl.ok_or_else(|| {
         Error::invalid(format!(
             "the source `{}` says nothing of how it is crawled",
             run.source
         ))
-        .with("file", project.source_file(&run.source).display())
+        .with("file", file.display())
         .hint("add a table [crawl] with user_agent, hosts, seeds and stages (docs/crawl.md)")
     })?;
     let mut local = settings.crawl.clone();
@@ -65,6 +65,8 @@ pub(crate) fn plan_of(
         config,
         local,
         limit: None,
+        rules: rules.map(Arc::new),
+        folder: file.with_file_name(""),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::args::{
 };
 use crate::commands::{
     catalog, crawl, dataset, derive, flow, fold, govern, history, ingest, lineage, log, pack,
-    parse, project, queue, rejects, revision, schema, source, sql,
+    parse, project, queue, rejects, revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -50,6 +50,7 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Abandon(args) => dataset::abandon(args, globals).await,
         Command::Pack(command) => pack::run(command, globals).await,
         Command::Parse(args) => parse::run(args, globals).await,
+        Command::Shadow(args) => shadow::run(args, globals).await,
         Command::Fold(args) => fold::fold(args, globals).await,
         Command::Seed(args) => fold::seed(args, globals).await,
         Command::Derive(args) => derive::derive(args, globals).await,
@@ -172,6 +173,7 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             PackCommand::Erase(args) => args.output.format,
         },
         Command::Parse(args) => args.output.format,
+        Command::Shadow(args) => args.output.format,
         Command::Fold(args) => args.output.format,
         Command::Seed(args) => args.output.format,
         Command::Log(args) => args.output.format,

@@ -22,6 +22,7 @@ mod rejects;
 mod revision;
 mod rows;
 pub(crate) mod schema;
+mod shadow;
 mod source;
 mod sql;
 

@@ -6,6 +6,7 @@ mod replay;
 
 pub(super) use fixtures::{TestedPage, test_pages};
 pub(super) use page::save;
+pub(super) use replay::dates_of;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -62,7 +62,7 @@ fn warc(pages: &[(String, &str, Vec<u8>)]) -> Vec<u8> {
     warc
 }
 
-fn seal(lake: &TestLake, day: &str, pages: &[(String, &str, Vec<u8>)]) {
+pub(crate) fn seal(lake: &TestLake, day: &str, pages: &[(String, &str, Vec<u8>)]) {
     seal_run(lake, (day, "day"), pages);
 }
 
@@ -374,13 +374,13 @@ fn rules_that_cannot_be_read_stop_every_call() {
 }
 
 /// A running test site; it ends with the test.
-struct Site {
+pub(crate) struct Site {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Site {
-    fn start(lake: &TestLake) -> Self {
+    pub(crate) fn start(lake: &TestLake) -> Self {
         let args = [
             "demo-site",
             "--port",
@@ -420,7 +420,7 @@ hosts = ["127.0.0.1"]
 allow_private = ["127.0.0.0/8"]
 seeds = "seeds.txt"
 seed_stage = "list"
-stage.list.follow = [{ stage = "detail", css = "main a[href*='/rent/']", total = "[data-total]" }, { stage = "list", css = "a[rel=next]" }]
+stage.list = {}
 stage.detail = {}
 
 [[parse.page]]
@@ -449,6 +449,9 @@ each = "li.card"
 url = "h2 a::attr(href)"
 payload.title = "h2 a::text"
 total = { css = "[data-total]::attr(data-total)", clean = ["int"], required = true }
+[[parse.page.follow]]
+stage = "list"
+url = "a[rel=next]::attr(href)"
 "##;
 
 #[test]

@@ -10,6 +10,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::config::CrawlConfig;
 use crate::error::{Error, Result};
 use crate::name::{DatasetName, StageName};
 
@@ -31,22 +32,50 @@ fn max_reject_share() -> f64 {
 }
 
 impl ParseConfig {
-    /// Checks what the types cannot say.
-    pub(super) fn check(&self, file: &str) -> Result<()> {
-        if (0.0..=1.0).contains(&self.max_reject_share) {
-            return Ok(());
-        }
-        Err(
-            Error::invalid(format!("`{}` is no share", self.max_reject_share))
+    /// Checks what the types cannot say; `crawl` must not say of a stage what stands here.
+    pub(super) fn check(&self, crawl: Option<&CrawlConfig>, file: &str) -> Result<()> {
+        let own = ("max_reject_share".to_owned(), self.max_reject_share);
+        let pages = (1..).zip(&self.page);
+        let shares = pages.flat_map(|(n, page)| {
+            (1..).zip(&page.follow).filter_map(move |(m, follow)| {
+                let key = format!("page[{n}].follow[{m}].min_share");
+                Some((key, follow.min_share?))
+            })
+        });
+        let mut shares = std::iter::once(own).chain(shares);
+        if let Some((key, share)) = shares.find(|(_, share)| !(0.0..=1.0).contains(share)) {
+            return Err(Error::invalid(format!("`{share}` is no share"))
                 .with("file", file)
-                .with("key", "parse.max_reject_share")
-                .hint("a number from 0 to 1, such as 0.05"),
-        )
+                .with("key", format!("parse.{key}"))
+                .hint("a number from 0 to 1, such as 0.05"));
+        }
+        let followed = crawl.iter().flat_map(|crawl| &crawl.stage);
+        for (stage, _) in followed.filter(|(_, declared)| !declared.follow.is_empty()) {
+            let mut pages = (1..).zip(&self.page);
+            if let Some((n, _)) = pages.find(|(_, page)| page.follows(stage)) {
+                return Err(Error::invalid(format!(
+                    "`parse.page[{n}]` and `crawl.stage.{stage}.follow` both say which links of stage `{stage}` are followed"
+                ))
+                .with("file", file)
+                .with("key", format!("crawl.stage.{stage}.follow"))
+                .hint(format!("the crawl follows [[parse.page.follow]]: leave `follow` out of [crawl.stage.{stage}]"))
+                .hint("a page of another stage says so: stage = \"...\""));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PageConfig {
+    /// Whether it may say which links of the stage's pages are followed.
+    fn follows(&self, stage: &StageName) -> bool {
+        let is_told = !self.follow.is_empty() || self.command.as_ref().is_some_and(|c| c.follow);
+        is_told && self.stage.as_ref().is_none_or(|own| own == stage)
     }
 }
 
 /// A table `[[parse.page]]`: which pages, and what they give.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageConfig {
     /// What people call it; default: the stage, else its place.
@@ -87,6 +116,9 @@ pub struct CommandConfig {
     /// MiB of memory that it may have.
     #[serde(default = "memory_mib")]
     pub memory_mib: u32,
+    /// Whether the crawl asks it, too, and follows the links that it gives.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow: bool,
     /// Counts as a change of the rules, like every other key: raise it when the program changes.
     #[serde(default)]
     pub version: u32,
@@ -125,7 +157,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// A table `[[parse.page.follow]]`: links that become requests.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParseFollowConfig {
     /// The stage of what they lead to.
@@ -144,6 +176,9 @@ pub struct ParseFollowConfig {
     /// A whole number: how many such links there are over all pages of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<FieldConfig>,
+    /// Share of `total` that must come, 0 to 1; absent = all. What sites announce is not always true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_share: Option<f64>,
     /// Name of the group that `total` counts; `{url}` is the page's URL without its query. Default: the
     /// stage and that URL.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -285,6 +320,8 @@ pub enum StepConfig {
     Replace([String; 2]),
     /// The first match: its group `value`, else its first group, else all of it.
     Regex(String),
+    /// This text with the value in the place of each `{}`.
+    Format(String),
     /// A list of the parts between.
     Split(String),
     /// The value that stands for the word.

@@ -19,7 +19,7 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 11] = [
+const IGNORED: [&str; 12] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
@@ -30,6 +30,7 @@ const IGNORED: [&str; 11] = [
     "/fold/",
     "/sample/",
     "/seed/",
+    "/shadow/",
     "/lake/",
 ];
 

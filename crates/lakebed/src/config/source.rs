@@ -179,7 +179,7 @@ impl SourceConfig {
             flow.check(file)?;
         }
         if let Some(parse) = &raw.parse {
-            parse.check(file)?;
+            parse.check(raw.crawl.as_ref(), file)?;
         }
         for (fold, declared) in &raw.fold {
             declared.check(fold, name.as_str(), file)?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::config::{CoverageConfig, CrawlConfig, CrawlLocal};
+use crate::crawl::follow::Follower;
 use crate::crawl::gate::Hosts;
-use crate::crawl::links::LinkRules;
 use crate::crawl::seeds::SeedPlan;
 use crate::crawl::task::TaskContext;
 use crate::crawl::worker::{CrawlWatch, CrawlWorker, WorkerEnd, WorkerOptions, WorkerStats};
@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{AddressPolicy, CookieJar, FetchLimits, FetchOptions, Fetcher, ProxySpec};
 use crate::name::StageName;
 use crate::pack::{SharedPart, SharedPartOptions};
+use crate::parse::Rules;
 use crate::queue::{
     ClosingRules, Coverage, HostLimit, HostLimits, Queue, QueueOptions, RunOptions, RunRecord,
     RunState,
@@ -39,6 +40,10 @@ pub struct CrawlPlan {
     pub config: CrawlConfig,
     /// What this machine says.
     pub local: CrawlLocal,
+    /// What its pages give; absent where they are not parsed here.
+    pub rules: Option<Arc<Rules>>,
+    /// The source's folder.
+    pub folder: PathBuf,
     /// Folder of the run's parts.
     pub parts: PathBuf,
     /// Requests that this process makes done at most; `None` for as many as there are.
@@ -158,6 +163,11 @@ impl CrawlPlan {
         Ok(options)
     }
 
+    pub(super) fn follower(&self) -> Result<Follower> {
+        let by = (self.rules.as_ref(), self.folder.as_path());
+        Follower::new(&self.run, &self.config, by)
+    }
+
     /// Fetches of one process at once.
     #[must_use]
     pub fn hands(&self) -> u32 {
@@ -251,7 +261,7 @@ pub async fn crawl_run(
         run: plan.run.clone(),
         part: SharedPart::open(&plan.parts, &plan.run, SharedPartOptions::default(), &clock)?,
         hosts: Hosts::new(queue.clone(), fetcher.clone(), plan.host_limits()),
-        links: LinkRules::new(&plan.config)?,
+        follower: plan.follower()?,
         fetcher,
     };
     let options = WorkerOptions {

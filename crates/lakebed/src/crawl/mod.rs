@@ -9,7 +9,7 @@
 //! | `worker` | claims, tasks, finishes, heartbeat |
 //! | `task` | one claim from its moment to its end |
 //! | `gate` | `robots.txt` and the turn of a host before every hop |
-//! | `links` | links of a page that are followed |
+//! | `follow`, `links` | the follow-ups of a page, by the parse rules or by `follow` of its stage |
 //! | `desk`, `told` | claims and finishes of crawlers of somebody else |
 //! | `sample` | a few pages for whoever writes rules, never part of a day |
 //! | `close`, `statistics` | the pack, the closing, and what is told of it |
@@ -17,6 +17,7 @@
 mod close;
 mod desk;
 mod drive;
+mod follow;
 mod gate;
 mod links;
 mod sample;

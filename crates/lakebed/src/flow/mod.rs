@@ -6,6 +6,7 @@
 //! | `guard` | what a replay must not do |
 //! | `lanes` | items through several threads, in order |
 //! | `packs` | the packs of a source, and one page out of them |
+//! | `shadow` | two sets of rules over the same pages, item by item |
 //! | `parse` | the packs of a date through the rules, into their datasets |
 //! | `rows` | the rows of committed files, by field id |
 //! | `seed` | which objects of a day's list are fetched in detail, as a file |
@@ -33,6 +34,7 @@ mod report;
 mod rows;
 mod scope;
 mod seed;
+mod shadow;
 mod turn;
 
 pub use declared::{Declared, Derived, Folded, Seeded, WHOLE_DAY};
@@ -53,4 +55,5 @@ pub use scope::{Scope, Sights};
 pub use seed::{
     PLAN_HEAD, PLAN_LINES, PlanHead, SeedAnswer, SeedOptions, SeedReport, explain_seed, plan_seeds,
 };
+pub use shadow::{ShadowOptions, ShadowSummary, shadow_date, summarize_shadow};
 pub use turn::{FLOW_LEASES, is_running};

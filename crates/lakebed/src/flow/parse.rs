@@ -19,7 +19,7 @@
 //! | `report` | what became of the date |
 
 mod gather;
-mod pages;
+pub(super) mod pages;
 mod report;
 mod store;
 
@@ -149,6 +149,7 @@ impl Call<'_> {
         let packs: Vec<&SourcePack> = wanted.iter().map(|n| &self.packs[*n].0).collect();
         let parsing = Parsing {
             rules,
+            beside: None,
             folder: &self.options.folder,
             threads: self.options.threads,
         };

@@ -19,17 +19,13 @@ impl Call<'_> {
         known: &mut Known,
     ) -> Result<(Vec<Planned>, Vec<SkippedInput>, Vec<String>)> {
         let inputs = &self.request.inputs;
-        let may_be_known = inputs.len() > 1 || state.position().number > 0;
+        if inputs.len() > 1 || state.position().number > 0 {
+            hash_all(inputs, known)?;
+        }
         let (mut planned, mut skipped) = (Vec::new(), Vec::new());
         let mut warnings: Vec<String> = self.future_warning().into_iter().collect();
         // Two packs without a record have the same bytes and two labels.
         let mut seen: BTreeMap<(&ContentHash, Option<&BatchLabel>), String> = BTreeMap::new();
-        for source in inputs {
-            let name = source.display_name();
-            if may_be_known && source.is_rereadable() && !known.contains_key(name) {
-                known.insert(name.to_owned(), (hash_input(source)?.0, None));
-            }
-        }
         for source in inputs {
             let name = source.display_name().to_owned();
             let Some((content, form)) = known.get(&name) else {
@@ -174,6 +170,17 @@ impl Call<'_> {
         }
         Ok(again)
     }
+}
+
+/// Takes the hashes of the inputs that can be read twice.
+fn hash_all(inputs: &[InputSource], known: &mut Known) -> Result<()> {
+    for source in inputs.iter().filter(|s| s.is_rereadable()) {
+        let name = source.display_name();
+        if !known.contains_key(name) {
+            known.insert(name.to_owned(), (hash_input(source)?.0, None));
+        }
+    }
+    Ok(())
 }
 
 fn skip(

@@ -84,15 +84,8 @@ impl CommandParser {
     /// `NotFound` where the program cannot be started; what it does wrong is a reject.
     pub fn parse(&mut self, rule: &str, input: &PageInput<'_>) -> Result<ParsedPage> {
         let mut parsed = ParsedPage {
-            capture_id: input.capture.capture_id.clone(),
-            request_key: input.capture.request_key.clone(),
-            url: input.capture.url.clone(),
             page: Some(rule.to_owned()),
-            records: Vec::new(),
-            follow_ups: Vec::new(),
-            other_links: 0,
-            expectations: Vec::new(),
-            rejects: Vec::new(),
+            ..ParsedPage::of(input.capture)
         };
         let answer = match self.ask(input)? {
             Ok(line) => read_answer(&line, input, &self.config, &mut parsed),
@@ -318,6 +311,7 @@ fn read_answer(
                     expected: item["expected"]
                         .as_u64()
                         .ok_or_else(|| wrong(format!("{at} has no number `expected`")))?,
+                    at_least: item["at_least"].as_u64(),
                     found: item["found"].as_u64().unwrap_or(0),
                 }),
                 "rejects" => parsed.rejects.push(PageReject {

@@ -605,6 +605,7 @@ impl<'a> Page<'a> {
                 group,
                 stage: rule.stage.clone(),
                 expected,
+                at_least: rule.min_share.map(|share| share_of(expected, share)),
                 found: (parsed.follow_ups.len() - before) as u64,
             });
         }
@@ -680,6 +681,17 @@ impl<'a> Page<'a> {
             None => format!("{} {url}", rule.stage),
         }
     }
+}
+
+/// The whole part of a share of a count.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share from 0 to 1 of a count; beyond 2^53 the last digits are no matter"
+)]
+fn share_of(count: u64, share: f64) -> u64 {
+    (count as f64 * share) as u64
 }
 
 /// A record with where it comes from.

@@ -55,6 +55,7 @@ pub(super) struct FollowRule {
     pub(super) priority: Option<i64>,
     pub(super) payload: Vec<Field>,
     pub(super) total: Option<Field>,
+    pub(super) min_share: Option<f64>,
     pub(super) group: Option<String>,
 }
 
@@ -138,6 +139,15 @@ impl Rules {
         names.sort();
         names.dedup();
         names
+    }
+
+    /// Whether the page is of a kind whose links are followed.
+    #[must_use]
+    pub fn is_followed(&self, capture: &CaptureRecord) -> bool {
+        self.page_of(capture).is_some_and(|page| {
+            let by_command = page.command.as_ref().is_some_and(|c| c.follow);
+            by_command || !page.follows.is_empty()
+        })
     }
 
     /// The program that parses a page, and the name of its rule; `None` where the rules do it themselves.
@@ -351,6 +361,7 @@ fn read_follow(
         total: total
             .map(|t| read_field("total", t, Scope::Page, &at.key("total")))
             .transpose()?,
+        min_share: follow.min_share,
         group: follow.group.clone(),
     })
 }

@@ -30,6 +30,7 @@ pub(super) enum Step {
     Int(NumberMarks),
     Decimal(NumberMarks),
     Replace(String, String),
+    Format(String),
     Regex(Box<Regex>, usize),
     Split(String),
     Map(HashMap<String, Datum>),
@@ -95,6 +96,13 @@ impl Step {
                 return Err(Error::invalid("`split` needs a text to split by"));
             }
             StepConfig::Split(by) => Self::Split(by.clone()),
+            StepConfig::Format(text) if !text.contains("{}") => {
+                return Err(
+                    Error::invalid(format!("`{text}` has no place for the value"))
+                        .hint("`{}` is where it goes: { format = \"/detail/{}\" }"),
+                );
+            }
+            StepConfig::Format(text) => Self::Format(text.clone()),
             StepConfig::Map(words) => {
                 let words = words.0.iter();
                 Self::Map(words.map(|(w, v)| (w.clone(), datum_of(v))).collect())
@@ -126,6 +134,7 @@ impl Step {
             | Self::Collapse
             | Self::Url
             | Self::Replace(..)
+            | Self::Format(_)
             | Self::Regex(..)
             | Self::Split(_)
             | Self::Json(_) => false,
@@ -170,11 +179,8 @@ impl Step {
                 Some(digits) => one(digits.to_decimal()),
                 None => Err(no("no_number", text, "a number")),
             },
-            Self::Replace(from, to) => {
-                let replaced = text.replace(from.as_str(), to);
-                around.budget.keep(replaced.len())?;
-                one(replaced)
-            }
+            Self::Replace(from, to) => one(kept(text.replace(from.as_str(), to), around)?),
+            Self::Format(whole) => one(kept(whole.replace("{}", text), around)?),
             Self::Regex(regex, group) => {
                 let found = regex.captures(text).and_then(|c| c.get(*group));
                 Ok(found
@@ -218,6 +224,12 @@ pub(super) fn clean(
         values = next;
     }
     Ok(values)
+}
+
+/// A text that a step made, as long as the page may give so much.
+fn kept(text: String, around: Surroundings<'_>) -> Result<String, PageError> {
+    around.budget.keep(text.len())?;
+    Ok(text)
 }
 
 fn find_json(query: &JsonQuery, value: Datum, budget: &Budget) -> Result<Vec<Datum>, Trouble> {
@@ -396,6 +408,7 @@ mod tests {
             ),
             ("[{ regex = '(a)(?P<value>b)' }]", "xab", Ok(r#""b""#)),
             ("[{ regex = 'a' }]", "b", Ok("")),
+            ("[{ format = '/d/{}?x={}' }]", "7", Ok(r#""/d/7?x=7""#)),
             ("[{ split = '、' }, 'trim']", "甲、 乙", Ok(r#""甲" "乙""#)),
             (
                 "[{ map = { One = 1, '三' = 'x', no = false } }]",
@@ -444,6 +457,7 @@ mod tests {
         for (clean, told) in [
             ("[{ regex = '(?=a)' }]", "(?=a)"),
             ("[{ split = '' }]", "split"),
+            ("[{ format = '/d/' }]", "no place"),
             ("[{ replace = ['', 'a'] }]", "replace"),
             ("[{ decimal = { thousands = '.' } }]", "thousands"),
             ("[{ date = '%Y-%é' }]", "%é"),

@@ -39,6 +39,7 @@ mod reject;
 mod robots;
 mod schema;
 mod schemaless;
+mod shadow;
 mod stamp;
 mod surt;
 mod tagged;
@@ -86,6 +87,7 @@ pub use schema::{
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use shadow::{SHADOW_FORMAT, ShadowCounts, ShadowDay, ShadowVerdict};
 pub use stamp::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
 pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};

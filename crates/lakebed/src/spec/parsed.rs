@@ -125,6 +125,9 @@ pub struct PageExpectation {
     pub stage: StageName,
     /// As many as the page announces.
     pub expected: u64,
+    /// As many must come, where that is fewer: what sites announce is not always true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<u64>,
     /// As many as this page links to.
     pub found: u64,
 }
@@ -203,6 +206,13 @@ impl ParsedPage {
             rejects: vec![reject],
             ..Self::of(capture)
         }
+    }
+
+    /// Rejects that may have cost a link: of links, of totals, and of the page as a whole.
+    #[must_use]
+    pub fn lost_links(&self) -> u64 {
+        let lost = self.rejects.iter().filter(|r| r.dataset.is_none());
+        lost.count() as u64
     }
 
     /// Whether the page as a whole was rejected: nothing came of it.

@@ -15,7 +15,7 @@ use crate::progress::IngestProgress;
 use crate::table::count;
 
 /// The dates of `D` or `A..B`.
-fn dates_of(text: &str) -> Result<Vec<BusinessDate>> {
+pub(crate) fn dates_of(text: &str) -> Result<Vec<BusinessDate>> {
     let (from, to) = match text.split_once("..") {
         Some((from, to)) => (from.parse::<BusinessDate>()?, to.parse()?),
         None => (text.parse()?, text.parse()?),

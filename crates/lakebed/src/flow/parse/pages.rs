@@ -21,16 +21,18 @@ use crate::spec::{ParsedPage, RunKey};
 const PAGES_PER_WORKER: usize = 4;
 
 /// What pages are parsed by.
-pub(super) struct Parsing<'a> {
-    pub(super) rules: &'a Rules,
+pub(in crate::flow) struct Parsing<'a> {
+    pub(in crate::flow) rules: &'a Rules,
+    /// Rules that are tried beside them.
+    pub(in crate::flow) beside: Option<&'a Rules>,
     /// The source's folder: commands run there.
-    pub(super) folder: &'a Path,
+    pub(in crate::flow) folder: &'a Path,
     /// Workers; `None` = the machine's cores.
-    pub(super) threads: Option<usize>,
+    pub(in crate::flow) threads: Option<usize>,
 }
 
 /// What comes of packs, in their order.
-pub(super) enum Came {
+pub(in crate::flow) enum Came {
     /// The next page.
     Page(Done),
     /// No more pages of this pack: what follows is of the next one.
@@ -45,10 +47,12 @@ struct Job {
 }
 
 /// A parsed page.
-pub(super) struct Done {
-    pub(super) run: RunKey,
-    pub(super) bytes: u64,
-    pub(super) parsed: ParsedPage,
+pub(in crate::flow) struct Done {
+    pub(in crate::flow) run: RunKey,
+    pub(in crate::flow) bytes: u64,
+    pub(in crate::flow) parsed: ParsedPage,
+    /// By the rules that are tried beside.
+    pub(in crate::flow) beside: Option<ParsedPage>,
 }
 
 /// What is sent to the caller, by its number.
@@ -58,7 +62,7 @@ struct Numbered {
 }
 
 /// Bytes of all bodies that will be parsed.
-pub(super) fn bytes_of(packs: &[&SourcePack]) -> Result<u64> {
+pub(in crate::flow) fn bytes_of(packs: &[&SourcePack]) -> Result<u64> {
     let mut bytes = 0;
     for pack in packs {
         for row in pack.open()?.index()?.rows()? {
@@ -72,7 +76,7 @@ pub(super) fn bytes_of(packs: &[&SourcePack]) -> Result<u64> {
 }
 
 /// Every page of the packs through the rules, in order.
-pub(super) fn parse_packs(
+pub(in crate::flow) fn parse_packs(
     packs: &[&SourcePack],
     parsing: &Parsing<'_>,
     mut take: impl FnMut(Came) -> Result<()>,
@@ -179,8 +183,8 @@ fn work(
     to: &SyncSender<Result<Numbered>>,
     (packs, parsing): (&[&SourcePack], &Parsing<'_>),
 ) {
-    let rules = parsing.rules;
-    let mut commands: BTreeMap<String, CommandParser> = BTreeMap::new();
+    let mut parser = Parser::new(parsing.rules, parsing.folder);
+    let mut beside = parsing.beside.map(|r| Parser::new(r, parsing.folder));
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else {
@@ -191,23 +195,49 @@ fn work(
             capture: &job.capture.capture,
             body: &job.capture.body,
         };
-        let parsed = match rules.command_of(input.capture) {
-            None => Ok(guarded(rules, &input)),
-            Some((name, config)) => commands
-                .entry(name.to_owned())
-                .or_insert_with(|| CommandParser::new(config, parsing.folder))
-                .parse(name, &input),
-        };
-        let done = parsed.map(|parsed| Numbered {
+        let parsed = parser.parse(&input).and_then(|parsed| {
+            let beside = beside.as_mut().map(|parser| parser.parse(&input));
+            Ok((parsed, beside.transpose()?))
+        });
+        let done = parsed.map(|(parsed, beside)| Numbered {
             number: job.number,
             came: Came::Page(Done {
                 run: input.run.clone(),
                 bytes: input.body.len() as u64,
                 parsed,
+                beside,
             }),
         });
         if to.send(done).is_err() {
             return;
+        }
+    }
+}
+
+/// Rules with the programs that they started.
+struct Parser<'a> {
+    rules: &'a Rules,
+    folder: &'a Path,
+    commands: BTreeMap<String, CommandParser>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(rules: &'a Rules, folder: &'a Path) -> Self {
+        Self {
+            rules,
+            folder,
+            commands: BTreeMap::new(),
+        }
+    }
+
+    fn parse(&mut self, input: &PageInput<'_>) -> Result<ParsedPage> {
+        match self.rules.command_of(input.capture) {
+            None => Ok(guarded(self.rules, input)),
+            Some((name, config)) => self
+                .commands
+                .entry(name.to_owned())
+                .or_insert_with(|| CommandParser::new(config, self.folder))
+                .parse(name, input),
         }
     }
 }
