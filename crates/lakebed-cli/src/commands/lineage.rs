@@ -107,7 +107,8 @@ pub(crate) async fn lineage(args: LineageArgs, globals: &Globals<'_>) -> Result<
 
 /// The last record that added something that readers see of the date.
 fn position_of(state: &DatasetState, date: BusinessDate) -> u64 {
-    let numbers = state.visible_inputs(date).map(|(_, input)| input.number);
+    let inputs = state.visible_inputs(date).map(|(_, input)| input);
+    let numbers = inputs.filter(|i| i.spec.rows > 0).map(|i| i.number);
     numbers.max().unwrap_or(0)
 }
 
@@ -176,9 +177,8 @@ impl Tree {
         let partitions =
             || dates().flat_map(|dt| state.into_iter().flat_map(move |s| s.visible_of(dt)));
         let files = partitions().flat_map(|(_, p)| p.files.values());
-        let now = partitions()
-            .flat_map(|(_, p)| &p.inputs)
-            .map(|i| i.number)
+        let now = dates()
+            .filter_map(|dt| state.map(|s| position_of(s, dt)))
             .max()
             .unwrap_or(0);
         let sealed = |dt| state.is_some_and(|s| s.is_sealed(dt));

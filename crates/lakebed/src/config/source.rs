@@ -147,6 +147,7 @@ struct SourceFile {
     #[serde(default)]
     fold: BTreeMap<FoldName, FoldConfig>,
     seed: Option<SeedConfig>,
+    #[serde(default)]
     derive: BTreeMap<String, DeriveConfig>,
     flow: Option<FlowConfig>,
     #[serde(default)]

@@ -133,8 +133,12 @@ fn seen(state: &DatasetState, scope: &Scope) -> StampScope {
             }
             for input in &partition.inputs {
                 has_rows = true;
-                stamp.position = stamp.position.max(input.number);
                 let spec = &input.spec;
+                // That an input gave no row is no other content.
+                if spec.rows == 0 {
+                    continue;
+                }
+                stamp.position = stamp.position.max(input.number);
                 let batch = spec.batch.as_ref().map_or("", |b| b.as_str());
                 let line = format!(
                     "{named}{} {} {} {batch}\n",

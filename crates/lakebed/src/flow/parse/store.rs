@@ -111,26 +111,29 @@ impl Call<'_> {
                 dataset: records.counts,
             };
             let (name, rejects) = (gave.to_string(), records.rejects.clone());
-            inputs.push(InputSource::made(
-                &records.path,
-                name,
-                label.clone(),
-                rejects,
-            ));
+            // Of a date that is sealed, that a pack gave nothing changes nothing.
+            let gave_nothing = records.counts.records == 0 && records.counts.rejects == 0;
+            let input = InputSource::made(&records.path, name, label.clone(), rejects);
+            inputs.push((input, gave_nothing));
             told.insert(n, gave);
         }
         let mut changed = plan.state.changed(self.date);
-        let portions: Vec<Vec<InputSource>> = match plan.is_whole {
+        let is_sealed = plan.state.is_sealed(self.date);
+        let portions: Vec<(Vec<InputSource>, bool)> = match plan.is_whole {
             true if inputs.is_empty() => Vec::new(),
-            true => vec![inputs],
-            false => inputs.into_iter().map(|input| vec![input]).collect(),
+            true => vec![(inputs.into_iter().map(|(input, _)| input).collect(), false)],
+            false => inputs
+                .into_iter()
+                .map(|(input, gave_nothing)| (vec![input], is_sealed && gave_nothing))
+                .collect(),
         };
-        for portion in portions {
+        for (portion, keeps_seal) in portions {
             let revision = match plan.is_whole {
                 true => RevisionTarget::Replace,
                 false => RevisionTarget::JoinUnchanged(changed),
             };
-            let request = self.request(&plan.dataset, portion, revision);
+            let mut request = self.request(&plan.dataset, portion, revision);
+            (request.late, request.complete) = (keeps_seal, keeps_seal);
             let done = ingest(self.lake, self.catalog, &request, self.progress).await?;
             changed = done.log_position.unwrap_or(changed);
             let is_refused = done.outcome == IngestOutcome::Refused;
