@@ -83,7 +83,7 @@ def fold_part(options) -> str:
     if told[0] != told[1]:
         raise SystemExit(f"lakebed and DuckDB do not agree:\n{told[0]}\n{told[1]}")
     runs = rounds(options.rounds, contestants, "fold")
-    text = [f"### A day of {rows:,} objects over the snapshot of the day before (17 fields, {told[0][0]['keys']:,} objects after it)\n",
+    text = [f"### A day of {rows:,} objects over the snapshot of the day before (17 fields, {told[0]['keys']:,} objects after it)\n",
             "| | seconds | CPU s | peak MB | to DuckDB, wall | CPU |", "| --- | --- | --- | --- | --- | --- |"]
     base = {what: median(runs["duckdb"], what) for what in ("wall_s", "cpu_s")}
     for name, label in LABELS.items():
@@ -110,8 +110,9 @@ def only(folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def say(python: pathlib.Path, snapshot: pathlib.Path, events: pathlib.Path) -> list:
-    return json.loads(run([python, BENCH / "fold_peer.py", "told", snapshot, events]).stdout)
+def say(python: pathlib.Path, snapshot: pathlib.Path, events: pathlib.Path) -> dict:
+    told = json.loads(run([python, BENCH / "fold_peer.py", "told", snapshot, events]).stdout)
+    return {name: value for part in told for name, value in part.items()}
 
 
 def build(options, rows: int, python: pathlib.Path) -> pathlib.Path:

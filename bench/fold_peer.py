@@ -30,7 +30,7 @@ COPY (
            CASE WHEN i % 3 = 0 THEN NULL ELSE 'No. ' || i % 300 || ', Section 2, Example Road' END AS address,
            CASE WHEN i % 100 = 7 THEN 404 ELSE 200 END AS http_status,
            TIMESTAMPTZ '2026-10-0{day} 05:00:00+00' + to_microseconds(i * 60000) AS seen_at
-    FROM range({rows}) t(i) WHERE i % 10 = 7 AND i % {day} = 0 OR i % 100 = 7
+    FROM range({rows}) t(i) WHERE i % 10 = 8 - {day} OR i % 100 = 7
     ORDER BY hash(i + {day})
 ) TO '{folder}/detail-{day}.parquet' (COMPRESSION zstd);
 """
@@ -66,20 +66,20 @@ SELECT id, coalesce(l.title, o.title) AS title, coalesce(l.city, o.city) AS city
        CASE WHEN d.rows > 0 THEN coalesce(l.print, o.print) ELSE o.print_at_detail END AS print_at_detail,
        CASE WHEN l.id IS NOT NULL THEN 'open' WHEN d.gone THEN 'closed' ELSE coalesce(o.status, 'open') END AS status,
        o.id IS NULL AS is_new, o.days_absent AS absent_before, o.price AS old_price, o.title AS old_title, o.status AS old_status,
-       greatest(l.seen_at, d.seen_at) AS at
+       greatest(l.seen_at, d.seen_at) AS seen_at
 FROM joined;
 COPY (SELECT id, title, city, price, area, rooms, url, address, first_price, sightings, days_absent, first_seen, last_seen,
              detailed, print, print_at_detail, status, 'rent' AS source FROM folded {order})
 TO '{out}/snapshot.parquet' (COMPRESSION zstd);
 COPY (
-    SELECT id, 'appeared' AS event, NULL AS field, NULL AS old, NULL AS new, at FROM folded WHERE is_new
-    UNION ALL SELECT id, 'vanished', NULL, NULL, NULL, at FROM folded WHERE absent_before = 0 AND days_absent > 0
-    UNION ALL SELECT id, 'returned', NULL, NULL, NULL, at FROM folded WHERE absent_before > 0 AND days_absent = 0
-    UNION ALL SELECT id, 'changed', 'price', CAST(old_price AS VARCHAR), CAST(price AS VARCHAR), at FROM folded
+    SELECT id, 'appeared' AS event, NULL AS field, NULL AS old, NULL AS new, seen_at FROM folded WHERE is_new
+    UNION ALL SELECT id, 'vanished', NULL, NULL, NULL, seen_at FROM folded WHERE absent_before = 0 AND days_absent > 0
+    UNION ALL SELECT id, 'returned', NULL, NULL, NULL, seen_at FROM folded WHERE absent_before > 0 AND days_absent = 0
+    UNION ALL SELECT id, 'changed', 'price', CAST(old_price AS VARCHAR), CAST(price AS VARCHAR), seen_at FROM folded
               WHERE NOT is_new AND old_price IS DISTINCT FROM price
-    UNION ALL SELECT id, 'changed', 'title', to_json(old_title), to_json(title), at FROM folded
+    UNION ALL SELECT id, 'changed', 'title', to_json(old_title), to_json(title), seen_at FROM folded
               WHERE NOT is_new AND old_title IS DISTINCT FROM title
-    UNION ALL SELECT id, 'changed', 'status', to_json(old_status), to_json(status), at FROM folded
+    UNION ALL SELECT id, 'changed', 'status', to_json(old_status), to_json(status), seen_at FROM folded
               WHERE NOT is_new AND old_status IS DISTINCT FROM status
     {order}
 ) TO '{out}/events.parquet' (COMPRESSION zstd);
@@ -88,7 +88,7 @@ COPY (
 TOLD = """
 SELECT json_object('keys', count(*), 'price', sum(price), 'first_price', sum(first_price), 'sightings', sum(sightings), 'absent', sum(days_absent),
     'address', count(address), 'detailed', count(detailed), 'seen', count(*) FILTER (last_seen = DATE '2026-10-02'),
-    'new', count(*) FILTER (first_seen = DATE '2026-10-02'), 'copied', count(*) FILTER (print = print_at_detail),
+    'new', count(*) FILTER (first_seen = DATE '2026-10-02'), 'copied', count(print_at_detail),
     'closed', count(*) FILTER (status = 'closed'), 'area', round(sum(area)), 'titles', bit_xor(hash(id || title)), 'urls', bit_xor(hash(id || url))) FROM '{snapshot}'
 UNION ALL SELECT json_object('events', json_group_object(event || coalesce(' ' || field, ''), n)) FROM
     (SELECT event, field, count(*) AS n FROM '{events}' GROUP BY ALL ORDER BY ALL)
