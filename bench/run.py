@@ -15,6 +15,7 @@ Parts (default: all but scale and build):
     packs       size and speed of packs, beside `tar | zstd -9` and warcio
     parse       pages a second through declared rules, beside parsel and selectolax
     flow        what a stage costs beside its own work, beside GNU make
+    fold        a day of a million objects over yesterday's snapshot, beside DuckDB with the same rules as SQL
     fetch       requests a second of a crawl, and its memory over a hundred thousand
     scale       audit, rebuild and planning at 100,000 partitions and 1,000,000 files (see --part-of-scale)
     build       a cold release build (some 15 to 30 minutes)
@@ -37,6 +38,7 @@ import commits
 import days
 import fetch
 import flows
+import fold
 import ingest
 import packs
 import parsing
@@ -60,7 +62,7 @@ def build_part(options) -> str:
 
 PARTS = {"ingest": ingest.ingest_part, "shapes": ingest.shapes_part, "memory": ingest.memory_part,
          "planning": planning.planning_part, "queries": queries.queries_part, "days": days.days_part,
-         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "parse": parsing.parse_part, "flow": flows.flow_part, "fetch": fetch.fetch_part,
+         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "parse": parsing.parse_part, "fold": fold.fold_part, "flow": flows.flow_part, "fetch": fetch.fetch_part,
          "scale": scale.scale_part, "build": build_part}
 LONG = {"scale", "build"}
 # What a part measures against; queue, flow and scale have no peer in Python, build none at all.

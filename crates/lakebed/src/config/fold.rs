@@ -254,12 +254,6 @@ pub struct WhenConfig {
     pub is: Option<Scalars>,
 }
 
-impl Default for Texts {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
 impl<'de> Deserialize<'de> for FoldFields {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         ordered(from, "a table of fields").map(Self)

@@ -358,7 +358,7 @@ pub struct TimestampConfig {
 }
 
 /// One text or several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Texts(pub Vec<String>);
 

@@ -23,7 +23,7 @@ use crate::flow::fold::{
     has_data_before, is_final, load_settled, read_input, read_previous,
 };
 use crate::flow::guard::lock_folder;
-use crate::fold::{PlanRules, PlannedKey, SeedReason, Verdict, Windows};
+use crate::fold::{PlanRules, PlannedKey, SeedReason, SkipReason, Verdict, Windows};
 use crate::log::DatasetState;
 use crate::name::{ContentHash, FoldName, RunName, SourceName, StageName};
 use crate::store::Lake;
@@ -179,7 +179,7 @@ pub async fn explain_seed(
         let material = Material::open(lake, source, date).await?;
         let mut found = None;
         let quoted = serde_json::to_string(key).unwrap_or_default();
-        material.judge(date, options, |planned| {
+        material.judge((date, true), options, |planned| {
             if planned.key == key || planned.key == quoted {
                 found = Some(planned);
             }
@@ -254,7 +254,7 @@ impl Material {
     /// Every key with its verdict, in order.
     fn judge(
         &self,
-        date: BusinessDate,
+        (date, all): (BusinessDate, bool),
         options: &SeedOptions,
         mut take: impl FnMut(PlannedKey) -> Result<()>,
     ) -> Result<()> {
@@ -275,7 +275,7 @@ impl Material {
         let windows = Windows::new(bound.rules.key().len(), previous, vec![(schema, rows)])?;
         for window in windows {
             let mut taken = Ok(());
-            self.rules.judge(&window?, date, |planned| {
+            self.rules.judge(&window?, (date, all), |planned| {
                 if taken.is_ok() {
                     taken = take(planned);
                 }
@@ -424,7 +424,7 @@ async fn make_plan(
     };
     let mut without_url = 0;
     let stage = material.config.stage.as_ref();
-    material.judge(date, options, |planned| {
+    material.judge((date, false), options, |planned| {
         match (planned.verdict, &planned.url) {
             (Verdict::Request(reason), Some(url)) => {
                 let key = RawValue::from_string(planned.key.clone())
@@ -438,8 +438,8 @@ async fn make_plan(
                 head.requests += 1;
                 *head.reasons.entry(word(&reason)).or_default() += 1;
             }
-            (Verdict::Skip(why), url) => {
-                without_url += u64::from(url.is_none() && word(&why) == "no_url");
+            (Verdict::Skip(why), _) => {
+                without_url += u64::from(why == SkipReason::NoUrl);
                 *head.skipped.entry(word(&why)).or_default() += 1;
             }
             (Verdict::Request(_), None) => {

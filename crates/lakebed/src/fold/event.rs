@@ -10,8 +10,9 @@ use arrow_schema::{DataType, SortOptions};
 use arrow_select::take::take;
 
 use crate::error::Result;
+use crate::fold::bound::BoundRules;
 use crate::fold::cells::{arrow_failed, conform, day_at, instant_at, push_json};
-use crate::fold::evaluate::{Evaluator, Presence, Scene, WindowCounts, old_column};
+use crate::fold::scene::{Presence, Scene, old_column};
 use crate::spec::{FieldType, arrow_schema};
 
 /// A watched field with what it was and is, and which keys differ.
@@ -69,19 +70,15 @@ impl Rows {
 }
 
 /// No event.
-pub(super) fn none(evaluator: &Evaluator) -> Vec<ArrayRef> {
-    let columns = arrow_schema(&evaluator.bound.events);
-    let fields = columns.fields().iter().take(evaluator.bound.events.len());
+pub(super) fn none(bound: &BoundRules) -> Vec<ArrayRef> {
+    let columns = arrow_schema(&bound.events);
+    let fields = columns.fields().iter().take(bound.events.len());
     fields.map(|f| new_empty_array(f.data_type())).collect()
 }
 
-/// The columns of the events of a window, in the order of their files; counts the changes.
-pub(super) fn events(
-    evaluator: &Evaluator,
-    scene: &Scene<'_>,
-    counts: &mut WindowCounts,
-) -> Result<Vec<ArrayRef>> {
-    let watched = watch(evaluator, scene)?;
+/// The columns of the events of a window, in the order of their files; `today` = the day.
+pub(super) fn events(bound: &BoundRules, scene: &Scene<'_>, today: i32) -> Result<Vec<ArrayRef>> {
+    let watched = watch(bound, scene)?;
     let mut rows = Rows {
         keys: Vec::new(),
         event: StringBuilder::new(),
@@ -92,7 +89,7 @@ pub(super) fn events(
         seen_at: TimestampMicrosecondBuilder::new().with_timezone("UTC"),
     };
     for key in 0..scene.window.len() {
-        let whole = match evaluator.presence_of(scene, key) {
+        let whole = match scene.presence_of(&bound.rules, key) {
             Presence::New => Some("appeared"),
             Presence::Vanished => Some("vanished"),
             Presence::Returned => Some("returned"),
@@ -102,24 +99,23 @@ pub(super) fn events(
         if whole.is_none() && !(is_known && watched.iter().any(|w| w.differs.value(key))) {
             continue;
         }
-        let seen = newest_row(scene, key, evaluator.day.date.days());
+        let seen = newest_row(scene, key, today);
         if let Some(event) = whole {
             rows.add(key, event, None, seen);
         }
         for one in watched.iter().filter(|w| is_known && w.differs.value(key)) {
-            counts.changed += 1;
             rows.add(key, "changed", Some(one), seen);
         }
     }
-    finish(evaluator, scene, rows)
+    finish(bound, scene, rows)
 }
 
-fn watch(evaluator: &Evaluator, scene: &Scene<'_>) -> Result<Vec<Watched>> {
-    let rules = &*evaluator.bound.rules;
+fn watch(bound: &BoundRules, scene: &Scene<'_>) -> Result<Vec<Watched>> {
+    let rules = &*bound.rules;
     let one = |field: &usize| {
         let at = rules.key_len + field;
         let new = Arc::clone(&scene.columns[at]);
-        let old = old_column(&evaluator.bound.types[at], scene.window, at)?;
+        let old = old_column(&bound.types[at], scene.window, at)?;
         let old = conform(&old, new.data_type(), false)?;
         Ok(Watched {
             name: rules.fields[*field].name.clone(),
@@ -163,12 +159,12 @@ fn newest_row(scene: &Scene<'_>, key: usize, today: i32) -> (bool, Option<i64>) 
     newest.map_or((false, None), |(instant, late)| (late, instant))
 }
 
-fn finish(evaluator: &Evaluator, scene: &Scene<'_>, mut rows: Rows) -> Result<Vec<ArrayRef>> {
+fn finish(bound: &BoundRules, scene: &Scene<'_>, mut rows: Rows) -> Result<Vec<ArrayRef>> {
     let places = UInt32Array::from(rows.keys);
-    let key = evaluator.bound.rules.key();
-    let types = arrow_schema(&evaluator.bound.events);
+    let key = bound.rules.key();
+    let types = arrow_schema(&bound.events);
     let mut columns: Vec<ArrayRef> = Vec::new();
-    for (spec, column) in evaluator.bound.events.iter().zip(types.fields()) {
+    for (spec, column) in bound.events.iter().zip(types.fields()) {
         let array: ArrayRef = match spec.name.as_str() {
             "event" => Arc::new(rows.event.finish()),
             "field" => Arc::new(rows.field.finish()),
@@ -185,4 +181,11 @@ fn finish(evaluator: &Evaluator, scene: &Scene<'_>, mut rows: Rows) -> Result<Ve
         columns.push(conform(&array, column.data_type(), false)?);
     }
     Ok(columns)
+}
+
+/// How many of the events are changes of fields.
+pub(super) fn count_changed(bound: &BoundRules, columns: &[ArrayRef]) -> u64 {
+    let at = bound.events.iter().position(|f| f.name == "field");
+    let field = at.and_then(|at| columns.get(at));
+    field.map_or(0, |field| (field.len() - field.null_count()) as u64)
 }

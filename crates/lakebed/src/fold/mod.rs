@@ -9,10 +9,12 @@
 //! | part | what it does |
 //! | --- | --- |
 //! | `rules` | the declared rules over the types of the inputs |
+//! | `bound` | the rules with the columns of what is published |
 //! | `schema` | the schema versions of snapshot and events, which follow from them |
 //! | `cells` | values of columns: made to fit, tested, told as JSON, hashed |
 //! | `sort` | the rows of a day in the order of their keys, in bounded memory |
 //! | `window` | keys with yesterday's row and today's rows of each |
+//! | `scene` | a window while it is folded |
 //! | `evaluate` | the fields of a window, column by column |
 //! | `status` | the states of a window |
 //! | `event` | what happened to the keys of a window |
@@ -24,11 +26,13 @@
 //!
 //! What is read and stored is `flow`'s business.
 
+mod bound;
 mod cells;
 mod evaluate;
 mod event;
 mod plan;
 mod rules;
+mod scene;
 mod schema;
 mod sort;
 mod status;
@@ -37,10 +41,12 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub use bound::BoundRules;
 pub use cells::{conform, holds_any};
-pub use evaluate::{Evaluator, FoldDay, FoldedWindow, WindowCounts};
+pub use evaluate::{Evaluator, FoldDay, FoldedWindow};
 pub use plan::{PlanRules, PlannedKey, SeedReason, SkipReason, Verdict, percent_encoded};
-pub use rules::{BoundRules, FoldRules, InputColumn, InputRules};
+pub use rules::{FoldRules, InputColumn, InputRules};
+pub use scene::WindowCounts;
 pub use schema::{FoldSchemas, next_schema};
 pub use sort::{DayRows, DaySorter};
 pub use window::{Window, Windows};

@@ -21,10 +21,11 @@ use arrow_schema::DataType;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::config::{SeedConfig, SeedMode, UrlPart, nearest_hint};
+use crate::config::{SeedConfig, SeedMode, SeedUrl, UrlPart, nearest_hint};
 use crate::error::{Error, Result};
+use crate::fold::bound::BoundRules;
 use crate::fold::cells::{day_at, fingerprint, hash_value, int_at, push_json};
-use crate::fold::rules::{BoundRules, InputColumn, InputRules, Rule};
+use crate::fold::rules::{FieldRules, FoldRules, InputColumn, InputRules, Rule};
 use crate::fold::window::{At, Window};
 use crate::spec::{FieldType, SchemaSpec, arrow_schema};
 use crate::time::BusinessDate;
@@ -85,7 +86,7 @@ pub enum Verdict {
 pub struct PlannedKey {
     /// Its key: the value, or a list of values, as JSON.
     pub key: String,
-    /// What becomes of it.
+    /// What becomes of it; what it rests on follows.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// Its address; absent where a value is null.
@@ -158,25 +159,8 @@ impl PlanRules {
     /// `InvalidInput` where a field or column is not there, or of another rule.
     pub fn compile(config: &SeedConfig, bound: &BoundRules, schema: &SchemaSpec) -> Result<Self> {
         let fold = &*bound.rules;
-        let wrong =
-            |key: &str, what: String| Error::invalid(what).with("key", format!("seed.{key}"));
         let input = list_of(config, bound)?;
         let of = &fold.inputs[input];
-        let field = |key: &str, name: &str, fits: &dyn Fn(&Rule) -> bool, rule: &str| {
-            let found = fold.fields.iter().position(|f| f.name == name);
-            let names: Vec<&str> = fold.fields.iter().map(|f| f.name.as_str()).collect();
-            match found {
-                None => Err(wrong(
-                    key,
-                    format!("the fold `{}` has no field `{name}`", fold.name),
-                )
-                .hint(nearest_hint(name, &names))),
-                Some(at) if !fits(&fold.fields[at].rule) => {
-                    Err(wrong(key, format!("`{name}` is not of the rule `{rule}`")))
-                }
-                Some(at) => Ok(at),
-            }
-        };
         let mut list = of.clone();
         list.columns.clear();
         list.gone = None;
@@ -184,54 +168,28 @@ impl PlanRules {
             list.columns.push(of.columns[*column].clone());
             list.gone = Some((0, values.clone()));
         }
-        let detailed = field(
-            "detailed",
-            &config.detailed,
-            &|r| matches!(r, Rule::LastSeen(_)),
+        let is_last_seen = |rule: &Rule| matches!(rule, Rule::LastSeen(_));
+        let detailed = get_field(
+            fold,
+            ("detailed", &config.detailed),
+            is_last_seen,
             "last_seen",
         )?;
-        let mut prints = None;
-        if let Some(name) = &config.fingerprint {
-            let at = field(
-                "fingerprint",
-                name,
-                &|r| matches!(r, Rule::Copy { .. }),
-                "copy",
-            )?;
-            let Rule::Copy { field, .. } = fold.fields[at].rule else {
-                return Err(Error::internal("a rule changed"));
-            };
-            let Rule::Fingerprint(hashed, columns) = &fold.fields[field].rule else {
-                return Err(wrong(
-                    "fingerprint",
-                    format!("`{name}` is no copy of a fingerprint"),
-                ));
-            };
-            if *hashed != input {
-                return Err(wrong(
-                    "fingerprint",
-                    format!("`{name}` is no fingerprint of `{}`", of.name),
-                ));
-            }
-            let added = columns
-                .iter()
-                .map(|c| add_column(&mut list, of.columns[*c].clone()));
-            prints = Some((fold.key_len + at, added.collect()));
-        }
+        let fingerprint = match &config.fingerprint {
+            Some(name) => Some(prints_of(fold, name, (input, &mut list))?),
+            None => None,
+        };
         let url = pieces(config, bound, (schema, &mut list))?;
-        let is_template = matches!(config.url, crate::config::SeedUrl::Template(_));
-        let status = fold
-            .fields
-            .iter()
-            .position(|f| matches!(f.rule, Rule::Status { .. }));
+        let is_status = |f: &FieldRules| matches!(f.rule, Rule::Status { .. });
+        let status = fold.fields.iter().position(is_status);
         check_open(config, bound, status)?;
         Ok(Self {
             list,
             config: config.clone(),
             url,
-            is_template,
+            is_template: matches!(config.url, SeedUrl::Template(_)),
             detailed: fold.key_len + detailed,
-            fingerprint: prints,
+            fingerprint,
             absent: fold.absent_field().map(|f| fold.key_len + f),
             status: status.map(|f| fold.key_len + f),
             key_len: fold.key_len,
@@ -258,8 +216,14 @@ impl PlanRules {
         self.config.mode
     }
 
-    /// Judges every key of a window, whose only input is the list, in order.
-    pub fn judge(&self, window: &Window, date: BusinessDate, mut take: impl FnMut(PlannedKey)) {
+    /// Judges every key of a window, whose only input is the list, in order. Of what is skipped neither key nor
+    /// address are told, unless `all` is asked for.
+    pub fn judge(
+        &self,
+        window: &Window,
+        (date, all): (BusinessDate, bool),
+        mut take: impl FnMut(PlannedKey),
+    ) {
         let Some(list) = window.inputs.first() else {
             return;
         };
@@ -276,12 +240,12 @@ impl PlanRules {
                 .map(|(batch, row)| (&window.old[batch as usize], row as usize));
             // A key of which the list says no more than that it is gone, and that was not known: no object.
             if row.is_some() || old.is_some() {
-                take(self.judge_key(Object { row, old }, date));
+                take(self.judge_key(Object { row, old }, (date, all)));
             }
         }
     }
 
-    fn judge_key(&self, object: Object<'_>, date: BusinessDate) -> PlannedKey {
+    fn judge_key(&self, object: Object<'_>, (date, all): (BusinessDate, bool)) -> PlannedKey {
         let old = |at: usize| object.old.map(|(batch, row)| (batch.column(at), row));
         let listed = object.row.is_some();
         let before = self
@@ -290,11 +254,10 @@ impl PlanRules {
             .and_then(|(c, row)| int_at(c, row));
         let detailed = old(self.detailed).and_then(|(c, row)| day_at(c, row));
         let detailed = detailed.and_then(BusinessDate::from_days);
-        let (key, jitter) = self.key_of(object);
         let mut planned = PlannedKey {
-            key,
+            key: String::new(),
             verdict: Verdict::Skip(SkipReason::Fresh),
-            url: self.url_of(object),
+            url: None,
             listed,
             known: object.old.is_some(),
             days_absent: match listed {
@@ -308,7 +271,7 @@ impl PlanRules {
             detailed,
             stale_from: detailed
                 .zip(self.config.stale_days)
-                .map(|(day, stale)| day.plus_days(i64::from(stale) + jitter)),
+                .map(|(day, stale)| day.plus_days(i64::from(stale) + self.jitter_of(object))),
             fingerprints: self.fingerprint.as_ref().map(|(at, columns)| {
                 let then = old(*at).and_then(|(c, row)| text_of(c, row));
                 let now = object.row.map(|(batch, row)| {
@@ -322,6 +285,14 @@ impl PlanRules {
             }),
         };
         planned.verdict = self.verdict(&planned, before, date);
+        let is_asked = matches!(planned.verdict, Verdict::Request(_));
+        if is_asked || all {
+            planned.key = self.key_of(object);
+            planned.url = self.url_of(object);
+        }
+        if is_asked && planned.url.is_none() {
+            planned.verdict = Verdict::Skip(SkipReason::NoUrl);
+        }
         planned
     }
 
@@ -353,50 +324,52 @@ impl PlanRules {
         } else {
             is_stale.then_some(SeedReason::Stale)
         };
-        let verdict = match (self.config.mode, reason) {
+        match (self.config.mode, reason) {
             (SeedMode::New, Some(SeedReason::New)) => Verdict::Request(SeedReason::New),
             (SeedMode::New, _) => Verdict::Skip(SkipReason::NotNew),
             (SeedMode::Diff | SeedMode::Full, Some(reason)) => Verdict::Request(reason),
             (SeedMode::Full, None) => Verdict::Request(SeedReason::Full),
             (SeedMode::Diff, None) if of.listed => Verdict::Skip(SkipReason::Fresh),
             (SeedMode::Diff, None) => Verdict::Skip(SkipReason::Waiting),
-        };
-        match (verdict, &of.url) {
-            (Verdict::Request(_), None) => Verdict::Skip(SkipReason::NoUrl),
-            (verdict, _) => verdict,
         }
     }
 
-    /// The key as JSON, and the days that its hash adds to staleness.
-    fn key_of(&self, object: Object<'_>) -> (String, i64) {
-        let (mut text, mut bytes) = (String::new(), Vec::new());
-        let column = |at: usize| {
-            object
-                .row
-                .or(object.old)
-                .map(|(batch, row)| (batch.column(at), row))
-        };
-        if self.key_len > 1 {
-            text.push('[');
-        }
-        for at in 0..self.key_len {
-            if at > 0 {
-                text.push(',');
+    /// The columns of the key, from whatever row there is.
+    fn key_cells<'a>(&self, object: Object<'a>) -> impl Iterator<Item = (&'a ArrayRef, usize)> {
+        let row = object.row.or(object.old);
+        let columns =
+            row.map(|(batch, row)| (0..self.key_len).map(move |at| (batch.column(at), row)));
+        columns.into_iter().flatten()
+    }
+
+    /// The key as JSON.
+    fn key_of(&self, object: Object<'_>) -> String {
+        let mut text = String::new();
+        for (n, (array, row)) in self.key_cells(object).enumerate() {
+            match (self.key_len, n) {
+                (1, _) => {}
+                (_, 0) => text.push('['),
+                (_, _) => text.push(','),
             }
-            if let Some((array, row)) = column(at) {
-                push_json(array, row, false, &mut text);
-                hash_value(array, row, &mut bytes);
-            }
+            push_json(array, row, false, &mut text);
         }
         if self.key_len > 1 {
             text.push(']');
         }
-        let width = i64::from(self.config.jitter_days);
-        let hash = blake3::hash(&bytes);
+        text
+    }
+
+    /// The days that the hash of the key adds to staleness.
+    fn jitter_of(&self, object: Object<'_>) -> i64 {
+        let mut bytes = Vec::new();
+        for (array, row) in self.key_cells(object) {
+            hash_value(array, row, &mut bytes);
+        }
         let mut first = [0; 8];
-        first.copy_from_slice(&hash.as_bytes()[..8]);
-        let spread = u64::from_le_bytes(first) % (2 * u64::from(self.config.jitter_days) + 1);
-        (text, i64::try_from(spread).unwrap_or(0) - width)
+        first.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..8]);
+        let width = u64::from(self.config.jitter_days);
+        let spread = u64::from_le_bytes(first) % (2 * width + 1);
+        i64::try_from(spread).unwrap_or(0) - i64::from(self.config.jitter_days)
     }
 
     fn url_of(&self, object: Object<'_>) -> Option<String> {
@@ -445,6 +418,57 @@ fn list_of(config: &SeedConfig, bound: &BoundRules) -> Result<usize> {
             .with("key", "seed.list")
             .hint(format!("inputs are {}", names.join(", ")))
     })
+}
+
+fn wrong(key: &str, what: String) -> Error {
+    Error::invalid(what).with("key", format!("seed.{key}"))
+}
+
+/// The place of a field of a rule.
+fn get_field(
+    fold: &FoldRules,
+    (key, name): (&str, &str),
+    fits: impl Fn(&Rule) -> bool,
+    rule: &str,
+) -> Result<usize> {
+    let names: Vec<&str> = fold.fields.iter().map(|f| f.name.as_str()).collect();
+    match fold.fields.iter().position(|f| f.name == name) {
+        None => {
+            let what = format!("the fold `{}` has no field `{name}`", fold.name);
+            Err(wrong(key, what).hint(nearest_hint(name, &names)))
+        }
+        Some(at) if !fits(&fold.fields[at].rule) => {
+            Err(wrong(key, format!("`{name}` is not of the rule `{rule}`")))
+        }
+        Some(at) => Ok(at),
+    }
+}
+
+/// The column of the snapshot that holds a copied fingerprint, and the columns of the list's batches that it is of.
+fn prints_of(
+    fold: &FoldRules,
+    name: &str,
+    (input, list): (usize, &mut InputRules),
+) -> Result<(usize, Vec<usize>)> {
+    let is_copy = |rule: &Rule| matches!(rule, Rule::Copy { .. });
+    let at = get_field(fold, ("fingerprint", name), is_copy, "copy")?;
+    let copied = match fold.fields[at].rule {
+        Rule::Copy { field, .. } => fold.fields.get(field),
+        _ => None,
+    };
+    match copied.map(|field| &field.rule) {
+        Some(Rule::Fingerprint(hashed, columns)) if *hashed == input => {
+            let of = &fold.inputs[input];
+            let columns = columns
+                .iter()
+                .map(|c| add_column(list, of.columns[*c].clone()));
+            Ok((fold.key_len + at, columns.collect()))
+        }
+        _ => Err(wrong(
+            "fingerprint",
+            format!("`{name}` is no copy of a fingerprint of `{}`", list.name),
+        )),
+    }
 }
 
 /// The place of the column in the list's batches.

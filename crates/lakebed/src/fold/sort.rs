@@ -15,7 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_row::{RowConverter, Rows, SortField};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
 
@@ -46,6 +46,14 @@ pub(super) fn keys_of(
         .map_err(|e| arrow_failed("compare keys", e))
 }
 
+/// The first bytes of a key, as a number that is ordered as they are.
+fn beginning(key: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    let length = key.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&key[..length]);
+    u128::from_be_bytes(bytes)
+}
+
 /// Collects rows.
 pub struct DaySorter {
     schema: SchemaRef,
@@ -67,6 +75,8 @@ pub enum DayRows {
     Held {
         /// The rows as they came.
         batches: Vec<RecordBatch>,
+        /// Their keys.
+        keys: Vec<Rows>,
         /// (batch, row), in order.
         order: Vec<(u32, u32)>,
     },
@@ -129,28 +139,33 @@ impl DaySorter {
 
     /// The order of what is held.
     fn order(&self) -> Vec<(u32, u32)> {
-        let mut order = Vec::with_capacity(self.batches.iter().map(RecordBatch::num_rows).sum());
-        for (b, batch) in (0_u32..).zip(&self.batches) {
-            order.extend((0_u32..).take(batch.num_rows()).map(|r| (b, r)));
+        let rows = self.batches.iter().map(RecordBatch::num_rows).sum();
+        let mut order: Vec<(u128, u32, u32)> = Vec::with_capacity(rows);
+        for ((b, batch), keys) in (0_u32..).zip(&self.batches).zip(&self.keys) {
+            let places = (0_u32..).zip(0..batch.num_rows());
+            order.extend(places.map(|(r, row)| (beginning(keys.row(row).data()), b, r)));
         }
-        let key = |at: &(u32, u32)| self.keys[at.0 as usize].row(at.1 as usize);
-        let instant = |at: &(u32, u32)| {
-            instant_at(
-                self.batches[at.0 as usize].column(self.key_len),
-                at.1 as usize,
-            )
+        let key = |at: &(u128, u32, u32)| self.keys[at.1 as usize].row(at.2 as usize);
+        let instant = |at: &(u128, u32, u32)| {
+            let column = self.batches[at.1 as usize].column(self.key_len);
+            instant_at(column, at.2 as usize)
         };
-        let in_order = order.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]));
+        // Most keys differ in their beginnings, which lie in one place.
+        let by_key = |a: &(u128, u32, u32), b: &(u128, u32, u32)| {
+            a.0.cmp(&b.0).then_with(|| key(a).cmp(&key(b)))
+        };
+        let in_order = order
+            .windows(2)
+            .all(|pair| by_key(&pair[0], &pair[1]).is_lt());
         if !in_order {
             // Places are the last of the comparison, so an unstable sort has one answer.
             order.sort_unstable_by(|a, b| {
-                let by_key = key(a).cmp(&key(b));
-                by_key
+                by_key(a, b)
                     .then_with(|| instant(a).cmp(&instant(b)))
-                    .then_with(|| a.cmp(b))
+                    .then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
             });
         }
-        order
+        order.into_iter().map(|(_, b, r)| (b, r)).collect()
     }
 
     fn spill(&mut self) -> Result<()> {
@@ -176,8 +191,11 @@ impl DaySorter {
     pub fn finish(mut self) -> Result<DayRows> {
         if self.runs.is_empty() {
             let order = self.order();
-            let batches = self.batches;
-            return Ok(DayRows::Held { batches, order });
+            return Ok(DayRows::Held {
+                batches: self.batches,
+                keys: self.keys,
+                order,
+            });
         }
         if !self.batches.is_empty() {
             self.spill()?;
@@ -194,8 +212,6 @@ impl DaySorter {
         Ok(DayRows::Merged(Box::new(merge)))
     }
 }
-
-use arrow_schema::ArrowError;
 
 fn failed_run(action: &str, path: &Path, e: ArrowError) -> Error {
     match e {

@@ -6,8 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, StringArray};
 
 use crate::fold::cells::{holds_any, int_at};
-use crate::fold::evaluate::{Evaluator, Scene};
-use crate::fold::rules::{Condition, Move};
+use crate::fold::rules::{Condition, FoldRules, Move};
+use crate::fold::scene::Scene;
 
 /// A condition over all keys of a window.
 enum Known<'a> {
@@ -30,12 +30,11 @@ impl Known<'_> {
 }
 
 pub(super) fn states(
-    evaluator: &Evaluator,
+    rules: &FoldRules,
     scene: &Scene<'_>,
     at: usize,
     (states, moves): (&[String], &[Move]),
 ) -> ArrayRef {
-    let rules = &*evaluator.bound.rules;
     let know = |condition: &Condition| match condition {
         Condition::Seen(input) => Known::Seen(&scene.sights[*input].today),
         Condition::Gone(input) => Known::Gone(&scene.sights[*input].gone),

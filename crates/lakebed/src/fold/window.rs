@@ -210,18 +210,19 @@ impl Windows {
         let previous = ReadStream::open(previous, converter, key_len, true)?;
         let mut streams = Vec::new();
         for (schema, rows) in inputs {
-            let converter = key_converter(&schema, key_len)?;
             streams.push(match rows {
-                DayRows::Held { batches, order } => {
-                    let keys = batches.iter().map(|b| keys_of(&converter, b, key_len));
-                    Stream::Held {
-                        keys: keys.collect::<Result<_>>()?,
-                        batches: Arc::new(batches),
-                        order,
-                        next: 0,
-                    }
-                }
+                DayRows::Held {
+                    batches,
+                    keys,
+                    order,
+                } => Stream::Held {
+                    batches: Arc::new(batches),
+                    keys,
+                    order,
+                    next: 0,
+                },
                 DayRows::Merged(batches) => {
+                    let converter = key_converter(&schema, key_len)?;
                     let read = ReadStream::open(batches, converter, key_len, false)?;
                     Stream::Read(Box::new(read))
                 }
