@@ -101,7 +101,7 @@ pub(crate) enum Command {
     History(RowsHistoryArgs),
     /// Compare log, catalog, `_SUCCESS` files and folders
     Audit(AuditArgs),
-    /// Write a project with 60 days of three sources and show what Lakebed does with them
+    /// Live through five days of a site that runs on this machine, from its pages to tables
     Demo(DemoArgs),
     /// Run a site of an invented rental market to crawl: it changes from day to day and misbehaves on order
     DemoSite(DemoSiteArgs),

@@ -12,7 +12,7 @@ use lakebed::crawl::{
 use lakebed::flow::PlanHead;
 use lakebed::name::StageName;
 use lakebed::parse::Rules;
-use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord};
+use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::RunKey;
 use lakebed::{Error, Result};
 use serde::Serialize;
@@ -116,6 +116,11 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     if let Some(planned) = &planned {
         check_planned(&run, planned)?;
     }
+    let (plan, run) = go_on_with_successor(&queue, plan, run, globals).await?;
+    if run.state == RunState::Closed {
+        // What it said is said again; nothing is fetched.
+        return close_run(&queue, &plan, &run, globals).await;
+    }
     let stop = stop_signal()?;
     let progress = CrawlProgress::new(globals.printer, &plan.run.to_string());
     let (end, stats) =
@@ -144,6 +149,33 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
         WorkerEnd::Drained => {}
     }
     close_run(&queue, &plan, &run, globals).await
+}
+
+/// A closed run whose dead requests are tried again goes on in that run: what it says is the answer.
+async fn go_on_with_successor(
+    queue: &Queue,
+    mut plan: CrawlPlan,
+    mut run: RunRecord,
+    globals: &Globals<'_>,
+) -> Result<(CrawlPlan, RunRecord)> {
+    while run.state == RunState::Closed
+        && let Some(next) = queue.find_successor(run.id).await?
+    {
+        let what = format!(
+            "`{}` is closed; what died is tried again in `{}`",
+            run.key, next.key.run
+        );
+        globals.printer.info(what);
+        // Beside the folder of the first run.
+        let name = format!("{}.{}", next.key.date, next.key.run);
+        plan = CrawlPlan {
+            parts: plan.parts.with_file_name(name),
+            run: next.key.clone(),
+            ..plan
+        };
+        run = next;
+    }
+    Ok((plan, run))
 }
 
 /// `lakebed crawl close`

@@ -127,6 +127,12 @@ impl StageKind {
         }
     }
 
+    /// Whether what it did stays as it is, whatever becomes of its inputs: what was planned for a run, fetched and packed.
+    #[must_use]
+    pub const fn is_fact(self) -> bool {
+        matches!(self, Self::Crawl | Self::Close | Self::Pack | Self::Seed)
+    }
+
     /// Whether this program can do it; the others are names that are kept for it.
     #[must_use]
     pub const fn is_known(self) -> bool {

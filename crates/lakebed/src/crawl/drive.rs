@@ -79,12 +79,13 @@ impl CrawlPlan {
         }
     }
 
-    /// What the closing of the run demands. Of a run that was seeded from a plan: what that plan announced, beside
-    /// what an earlier run of the date has; nothing, where it announced nothing.
+    /// What the closing of the run demands. Of a run that was seeded from a plan, or that tries again what died in
+    /// another: what was announced, beside what an earlier run of the date has; nothing, where a plan announced nothing.
     #[must_use]
     pub fn closing_rules(&self, run: &RunRecord) -> ClosingRules {
         let planned = run.seeds.announced.saturating_sub(run.seeds.duplicate);
-        let (min_requests, min_done) = match run.is_planned() {
+        let is_given = run.is_planned() || run.successor_of.is_some();
+        let (min_requests, min_done) = match is_given {
             true => (planned, self.config.min_done.min(planned)),
             false => (self.config.min_requests, self.config.min_done),
         };

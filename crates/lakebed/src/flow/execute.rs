@@ -175,10 +175,7 @@ impl DateRun<'_> {
             Some(name) => self.graph.up_to(&self.graph.stage(name)?.name),
             None => self.graph.stages.iter().map(|s| s.name.clone()).collect(),
         };
-        let forced = match &self.options.from_stage {
-            Some(name) => self.graph.from(&self.graph.stage(name)?.name),
-            None => BTreeSet::new(),
-        };
+        let forced = self.forced()?;
         if self.options.dry_run {
             for stage in self
                 .graph
@@ -216,6 +213,21 @@ impl DateRun<'_> {
         done?;
         ended?;
         Ok(is_lost.then(|| "another call, to which the lease went".to_owned()))
+    }
+
+    /// The stages that `--from-stage` does again, whether they are done or not: what was planned and fetched stays, unless
+    /// it is named itself.
+    fn forced(&self) -> Result<BTreeSet<FlowStageName>> {
+        let Some(name) = &self.options.from_stage else {
+            return Ok(BTreeSet::new());
+        };
+        let named = self.graph.stage(name)?;
+        let mut forced = self.graph.from(&named.name);
+        let facts = self.graph.stages.iter().filter(|s| s.kind.is_fact());
+        for stage in facts.filter(|s| s.name != named.name) {
+            forced.remove(&stage.name);
+        }
+        Ok(forced)
     }
 
     fn tell(&mut self, stage: &Stage, outcome: StageOutcome, report: StageReport) {

@@ -121,7 +121,9 @@ impl Judge {
         if let Some(found) = self.judge_outputs(stage, &stamp).await? {
             return Ok(found);
         }
-        if let Some(found) = self.judge_inputs(stage, &stamp).await? {
+        if !stage.kind.is_fact()
+            && let Some(found) = self.judge_inputs(stage, &stamp).await?
+        {
             return Ok(found);
         }
         Ok(Judged::new(Standing::Done, ""))

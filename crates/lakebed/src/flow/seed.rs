@@ -467,10 +467,14 @@ fn put_plan(head: &PlanHead, (temp, file): (&Path, &Path), replace: bool) -> Tri
         fs::remove_file(path).map_err(|e| Error::io("delete the file", path.display(), e))
     };
     match find_head(&head_path)? {
-        Some(known) if known == *head => {
+        // Equal lines are the same plan, whatever was committed since to what they were made of.
+        Some(known) if known.plan == head.plan => {
             let same = fs::read(file).is_ok_and(|lines| ContentHash::of(&lines) == head.plan);
             if same {
                 remove(temp)?;
+                if known != *head {
+                    put_head(head, &head_path)?;
+                }
                 return Ok(true);
             }
         }
@@ -494,13 +498,17 @@ fn put_plan(head: &PlanHead, (temp, file): (&Path, &Path), replace: bool) -> Tri
     };
     name(temp, file)?;
     kill_point("seed.plan_written");
+    put_head(head, &head_path)?;
+    Ok(false)
+}
+
+fn put_head(head: &PlanHead, path: &Path) -> Result<()> {
     let mut text = serde_json::to_string_pretty(head)
         .map_err(|e| Error::internal("write the head as JSON").caused_by(e))?;
     text.push('\n');
-    let head_temp = file.with_file_name("plan.json.tmp");
+    let head_temp = path.with_file_name("plan.json.tmp");
     let written = File::create(&head_temp)
         .and_then(|mut f| f.write_all(text.as_bytes()).and_then(|()| f.sync_all()));
     written.map_err(|e| Error::io("write the file", head_temp.display(), e))?;
-    name(&head_temp, &head_path)?;
-    Ok(false)
+    fs::rename(&head_temp, path).map_err(|e| Error::io("name the file", path.display(), e))
 }
