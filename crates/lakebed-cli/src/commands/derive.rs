@@ -19,9 +19,10 @@ use lakebed::ingest::read::InputSource;
 use lakebed::ingest::{IngestOutcome, IngestReport, IngestRequest, RevisionTarget, Silent, ingest};
 use lakebed::log::{DatasetState, load};
 use lakebed::name::{BatchLabel, ContentHash, DatasetRef};
-use lakebed::registry::{self, Proposal};
+use lakebed::registry::{self, AddedField, Proposal};
 use lakebed::spec::{
-    InputFormat, LoadKind, ParentSpec, Provenance, ReadSpec, SchemaSpec, StampScope,
+    FieldSpec, InputFormat, LoadKind, ParentSpec, Provenance, PublishedSchema, ReadSpec,
+    SchemaSpec, StampScope,
 };
 use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
@@ -204,34 +205,11 @@ async fn propose(
     let fields = engine(context)?.derived_fields(&query).await?;
     let listed = registry::list_published(context.lake(), dataset).await?;
     let history: Vec<_> = listed.into_iter().map(|(p, _)| p).collect();
-    let spec: SchemaSpec = match history.last() {
-        None => registry::propose_first(
-            dataset,
-            fields,
-            Some(format!("as [derive.{name}] gives it")),
-        ),
-        Some(newest) => {
-            let is_new = |f: &lakebed::spec::FieldSpec| {
-                newest.schema.fields.iter().all(|k| k.name != f.name)
-            };
-            let added: Vec<_> = fields.into_iter().filter(is_new).collect();
-            if added.is_empty() {
-                globals.printer.info(format!(
-                    "{dataset}: version {} has every column of the query",
-                    newest.schema.version
-                ));
-                return Ok(());
-            }
-            let fields = added.into_iter().map(|field| registry::AddedField {
-                parent: None,
-                field,
-            });
-            let proposal = Proposal {
-                fields: fields.collect(),
-                ..Proposal::default()
-            };
-            registry::propose_next(&history, proposal)?
-        }
+    let Some(spec) = next_version((name, dataset), fields, &history)? else {
+        globals.printer.info(format!(
+            "{dataset}: the newest version has every column of the query"
+        ));
+        return Ok(());
     };
     let text = registry::render_toml(&spec);
     let file = context
@@ -252,6 +230,34 @@ async fn propose(
         spec.version
     ));
     Ok(())
+}
+
+/// The version with the fields of the query; `None` = the newest one has them all.
+fn next_version(
+    (name, dataset): (&str, &DatasetRef),
+    fields: Vec<FieldSpec>,
+    history: &[PublishedSchema],
+) -> Result<Option<SchemaSpec>> {
+    let Some(newest) = history.last() else {
+        let note = Some(format!("as [derive.{name}] gives it"));
+        return Ok(Some(registry::propose_first(dataset, fields, note)));
+    };
+    let is_new = |f: &FieldSpec| newest.schema.fields.iter().all(|k| k.name != f.name);
+    let added = fields.into_iter().filter(is_new);
+    let added: Vec<AddedField> = added
+        .map(|field| AddedField {
+            parent: None,
+            field,
+        })
+        .collect();
+    if added.is_empty() {
+        return Ok(None);
+    }
+    let proposal = Proposal {
+        fields: added,
+        ..Proposal::default()
+    };
+    registry::propose_next(history, proposal).map(Some)
 }
 
 fn query_of(

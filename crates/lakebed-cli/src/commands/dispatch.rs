@@ -110,6 +110,19 @@ fn error_format(rows: SqlFormat) -> TextFormat {
     }
 }
 
+fn format_of_pack(command: &PackCommand) -> TextFormat {
+    match command {
+        PackCommand::Seal(args) => args.output.format,
+        PackCommand::List(args) => args.output.format,
+        PackCommand::Cat(args) => args.output.format,
+        PackCommand::Verify(args) => args.output.format,
+        PackCommand::Repair(args) => args.output.format,
+        PackCommand::Export(args) => args.output.format,
+        PackCommand::Import(args) => args.output.format,
+        PackCommand::Erase(args) => args.output.format,
+    }
+}
+
 /// The format that the command's errors are told in, too.
 pub(crate) fn format_of(command: &Command) -> TextFormat {
     match command {
@@ -162,16 +175,7 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         Command::Seal(args) => args.output.format,
         Command::Reopen(args) => args.output.format,
         Command::Abandon(args) => args.output.format,
-        Command::Pack(command) => match command {
-            PackCommand::Seal(args) => args.output.format,
-            PackCommand::List(args) => args.output.format,
-            PackCommand::Cat(args) => args.output.format,
-            PackCommand::Verify(args) => args.output.format,
-            PackCommand::Repair(args) => args.output.format,
-            PackCommand::Export(args) => args.output.format,
-            PackCommand::Import(args) => args.output.format,
-            PackCommand::Erase(args) => args.output.format,
-        },
+        Command::Pack(command) => format_of_pack(command),
         Command::Parse(args) => args.output.format,
         Command::Shadow(args) => args.output.format,
         Command::Fold(args) => args.output.format,
