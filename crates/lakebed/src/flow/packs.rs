@@ -41,7 +41,10 @@ impl SourcePack {
                     .hint("`lakebed audit --deep` tells which files differ from the log; restore the index from a backup of the lake"),
             );
         }
-        PackReader::open(&self.path)
+        PackReader::open(&self.path).map_err(|e| match self.path.exists() {
+            true => e,
+            false => e.hint("the log holds this pack: restore the file from a backup of the lake"),
+        })
     }
 }
 

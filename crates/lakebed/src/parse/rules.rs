@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::config::{CommandConfig, ItemConfig, PageConfig, ParseFollowConfig, SourceConfig};
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetName, StageName};
-use crate::parse::field::{At, Field, Scope, Source, read_each, read_field, read_fields};
+use crate::parse::field::{At, Field, Scope, Shape, Source, read_each, read_field, read_fields};
 use crate::parse::steps::Step;
 use crate::spec::CaptureRecord;
 
@@ -180,15 +180,23 @@ impl PageRule {
     /// Whether something looks into the page as HTML.
     pub(super) fn reads_html(&self) -> bool {
         let each = |e: &Each| e.as_ref().is_some_and(|(source, _)| is_html(source));
-        let fields = |fields: &[Field]| fields.iter().any(|f| is_html(&f.source));
-        self.items
-            .iter()
-            .any(|i| each(&i.each) || fields(&i.fields))
-            || self
-                .follows
-                .iter()
-                .any(|f| each(&f.each) || is_html(&f.url.source))
+        let mut items = self.items.iter();
+        let mut follows = self.follows.iter();
+        items.any(|i| each(&i.each) || i.fields.iter().any(is_html_field))
+            || follows.any(|f| {
+                let fields = f.payload.iter().chain(&f.total);
+                each(&f.each) || is_html(&f.url.source) || fields.into_iter().any(is_html_field)
+            })
     }
+}
+
+/// Whether the field, or one inside of it, looks into HTML.
+fn is_html_field(field: &Field) -> bool {
+    let inner = match &field.shape {
+        Shape::Object(fields) | Shape::Objects(fields) => fields.as_slice(),
+        Shape::First | Shape::All | Shape::Join(_) | Shape::Parts | Shape::Exists => &[],
+    };
+    is_html(&field.source) || inner.iter().any(is_html_field)
 }
 
 fn is_html(source: &Source) -> bool {
@@ -208,6 +216,7 @@ fn read_page(page: &PageConfig, n: usize, source: &SourceConfig, at: &At<'_>) ->
             .key("stage")
             .refuse(format!("there is no stage `{stage}`"), &hint));
     }
+    check_status(page, at)?;
     let url = page.url_regex.as_deref().map(|text| {
         Regex::new(text).map_err(|e| {
             let why = e.to_string().lines().last().unwrap_or_default().to_owned();
@@ -264,6 +273,16 @@ fn read_page(page: &PageConfig, n: usize, source: &SourceConfig, at: &At<'_>) ->
     })
 }
 
+fn check_status(page: &PageConfig, at: &At<'_>) -> Result<()> {
+    match page.status.iter().find(|s| !(100..600).contains(*s)) {
+        Some(status) => Err(at.key("status").refuse(
+            format!("`{status}` is no status of a response"),
+            "such as [200, 404]",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A command with the datasets it gives.
 fn read_command(
     command: &CommandConfig,
@@ -273,6 +292,18 @@ fn read_command(
     let mut command = command.clone();
     if command.datasets.is_empty() {
         command.datasets.push(source.name.as_str().parse()?);
+    }
+    for (key, limit) in [
+        ("page_timeout_s", command.page_timeout_s),
+        ("memory_mib", command.memory_mib),
+    ] {
+        if limit == 0 {
+            let key = at.key(&format!("command.{key}"));
+            return Err(key.refuse(
+                "a program needs more than nothing",
+                "leave it out, or raise it",
+            ));
+        }
     }
     for dataset in &command.datasets {
         check_dataset(dataset, source, &at.key("command.datasets"))?;
@@ -345,7 +376,7 @@ fn read_follow(
     }
     let (each, scope) = read_scope(follow.each.as_ref(), at)?;
     let url = read_field("url", &follow.url, scope, &at.key("url"))?;
-    if !matches!(url.shape, crate::parse::field::Shape::First) {
+    if !matches!(url.shape, Shape::First) {
         return Err(at.key("url").refuse(
             "every match is a link",
             "leave `all`, `join`, `exists` and `field` out",

@@ -14,6 +14,9 @@ use crate::exit::Exit;
 use crate::progress::IngestProgress;
 use crate::table::count;
 
+/// Days of one call at most.
+const MAX_DAYS: i64 = 3_660;
+
 /// The dates of `D` or `A..B`.
 pub(crate) fn dates_of(text: &str) -> Result<Vec<BusinessDate>> {
     let (from, to) = match text.split_once("..") {
@@ -25,6 +28,13 @@ pub(crate) fn dates_of(text: &str) -> Result<Vec<BusinessDate>> {
             .hint("the earlier date comes first: --date 2026-11-01..2026-11-30"));
     }
     let days = i64::from(to.days() - from.days());
+    if days >= MAX_DAYS {
+        return Err(Error::invalid(format!(
+            "`{text}` are {} days, at most {MAX_DAYS} in one call",
+            days + 1
+        ))
+        .hint("`lakebed partitions` shows which dates there are"));
+    }
     Ok((0..=days).map(|n| from.plus_days(n)).collect())
 }
 
