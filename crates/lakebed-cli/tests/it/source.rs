@@ -257,14 +257,20 @@ fn a_sample_is_fetched_and_is_no_day() {
         .run(&[&args[..], &["--seeds", "many.txt", "--format", "json"]].concat())
         .ok()
         .json();
+    // Thirty homes and the next list are known then.
     assert_eq!(
-        (&answer["run"]["run"], &answer["left"]),
-        (&json!("sample-1"), &json!(0))
+        json!([answer["run"]["run"], answer["left"]]),
+        json!(["sample-1", 31])
     );
     let page = &answer["pages"][0];
     assert_eq!(
-        json!([page["status"], page["stage"], page["parsed"]["page"]]),
-        json!([200, "list", "清單"])
+        json!([
+            page["status"],
+            page["stage"],
+            page["parsed"]["page"],
+            page["parsed"]["follow_ups"]
+        ]),
+        json!([200, "list", "清單", 31])
     );
     // A page that the market does not have dies, and the sample says so; what it made is kept beside the first.
     lake.file("one.txt", format!("{}/zh/list?page=99\n", site.url));
