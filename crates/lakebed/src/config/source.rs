@@ -10,7 +10,7 @@ use crate::config::{
     nearest_hint, parse_toml,
 };
 use crate::error::{Error, Result};
-use crate::name::{DatasetName, DatasetRef, FoldName, SourceName};
+use crate::name::{DatasetName, DatasetRef, FoldName, Layer, SourceName};
 use crate::spec::DatasetClass;
 use crate::time::time_zone;
 
@@ -158,10 +158,24 @@ impl SourceConfig {
     /// What is declared of a dataset, or the defaults.
     #[must_use]
     pub fn dataset(&self, dataset: &DatasetRef) -> DatasetConfig {
-        self.datasets
-            .get(&dataset.dataset)
-            .cloned()
-            .unwrap_or_default()
+        let declared = self.datasets.get(&dataset.dataset).cloned();
+        let mut declared = declared.unwrap_or_default();
+        // The key of a snapshot is that of its fold, unless somebody says otherwise.
+        if declared.key.is_empty()
+            && declared.dedup.is_none()
+            && let Some(fold) = self.fold_of(dataset)
+        {
+            declared.key.clone_from(&fold.key);
+        }
+        declared
+    }
+
+    /// The fold whose snapshots the dataset holds.
+    fn fold_of(&self, dataset: &DatasetRef) -> Option<&FoldConfig> {
+        let name = dataset.dataset.as_str().strip_prefix(self.name.as_str())?;
+        let name = name.strip_prefix('.')?.parse::<FoldName>().ok()?;
+        let is_feature = dataset.layer == Layer::Feature;
+        self.folds.get(&name).filter(|_| is_feature)
     }
 
     /// Reads the text of a `source.toml`; `file` names it in errors.

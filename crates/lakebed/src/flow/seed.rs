@@ -472,9 +472,6 @@ fn put_plan(head: &PlanHead, (temp, file): (&Path, &Path), replace: bool) -> Tri
             let same = fs::read(file).is_ok_and(|lines| ContentHash::of(&lines) == head.plan);
             if same {
                 remove(temp)?;
-                if known != *head {
-                    put_head(head, &head_path)?;
-                }
                 return Ok(true);
             }
         }

@@ -124,6 +124,9 @@ fn shown(args: &[&str]) -> String {
 
 /// A message without its time, which differs from run to run.
 fn plain(line: &str) -> String {
+    if let Some(quoted) = line.strip_prefix("  | ") {
+        return format!("  | {}", plain(quoted));
+    }
     let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.contains('T');
     match line.split_once("  ").or_else(|| line.split_once(' ')) {
         Some((time, rest)) if is_time(time) => rest.trim_start().to_owned(),
