@@ -189,9 +189,7 @@ impl Call<'_> {
                     run: pack.run.run.clone(),
                     label: label.clone(),
                     is_read: read.is_some(),
-                    counts: read
-                        .or(told.map(|t| t.pack))
-                        .unwrap_or_else(PackCounts::default),
+                    counts: read.or(told.map(|t| t.pack)).unwrap_or_default(),
                 }
             })
             .collect()
