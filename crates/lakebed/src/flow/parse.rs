@@ -37,7 +37,7 @@ use crate::ingest::Progress;
 use crate::ingest::decode::Mismatch;
 use crate::name::{BatchLabel, DatasetName, DatasetRef, Layer};
 use crate::parse::Rules;
-use crate::spec::{By, PackCounts};
+use crate::spec::By;
 use crate::store::Lake;
 use crate::time::BusinessDate;
 
