@@ -238,7 +238,7 @@ impl Tree {
         };
         let mut found = Vec::new();
         for (dataset, state) in &self.states {
-            for (dt, _) in state.dates() {
+            for dt in state.dates().keys() {
                 if parents_of_date(state, *dt).iter().any(is_made_from) {
                     found.push(ParentSpec {
                         dataset: dataset.clone(),

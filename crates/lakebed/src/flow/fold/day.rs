@@ -155,8 +155,8 @@ pub(crate) fn read_previous(
             wanted: field.data_type().clone(),
         })
         .collect();
-    let files = files.to_vec().into_iter();
-    Box::new(files.flat_map(move |file| {
+    let files = files.to_vec();
+    Box::new(files.into_iter().flat_map(move |file| {
         let schema = Arc::clone(&schema);
         let batch = move |columns: Result<(usize, Vec<ArrayRef>)>| {
             RecordBatch::try_new(Arc::clone(&schema), columns?.1)

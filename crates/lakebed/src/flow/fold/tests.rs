@@ -224,6 +224,7 @@ impl Rent {
             restore: false,
             bounds: Vec::new(),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             provenance: None,
             by: by(),
             threads: Some(1),

@@ -32,6 +32,10 @@ pub(in crate::flow) struct Parsing<'a> {
 }
 
 /// What comes of packs, in their order.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all that come are pages, one after the other"
+)]
 pub(in crate::flow) enum Came {
     /// The next page.
     Page(Done),
