@@ -40,6 +40,64 @@ fn sixty_days_end_clean_and_may_be_made_anew() {
 }
 
 #[test]
+fn five_days_are_lived_through_and_leave_a_page() {
+    let lake = TestLake::without_project();
+    let dir = lake.path_text("live");
+    let run = lake.run(&["demo", &dir]).ok();
+    // The day of 403, the retry, the redesign, the new rules over the old days, the replay.
+    let run = run.prints(&[
+        "detail: failed",
+        "9 requests to try again",
+        "parse: failed",
+        "pages were rejected",
+        "3 days compared; the newest 3 in a row agree: the switch is safe",
+        "parse: done",
+        "GET http://127.0.0.1",
+    ]);
+    assert!(run.stderr.is_empty(), "{run}");
+    let page = fs::read_to_string(lake.root().join("live/summary.html")).unwrap();
+    for wanted in [
+        "澄湖市",
+        "<polyline",
+        "class=\"STALE\"",
+        "Another markup: red",
+        "<td class=\"n\">130</td>",
+    ] {
+        assert!(page.contains(wanted), "{wanted}: {page}");
+    }
+    let on_demo = |args: &[&str]| {
+        lake.call(&[args, &["--project", &dir]].concat())
+            .bare()
+            .run()
+    };
+    on_demo(&["audit", "--deep"]).ok();
+    // Every day is whole: only the old rules of the first days are told.
+    let status = on_demo(&[
+        "status",
+        "rentals",
+        "--from",
+        "2026-11-26",
+        "--to",
+        "2026-11-30",
+        "--format",
+        "json",
+    ])
+    .code(1)
+    .json();
+    let dates = status["dates"].as_array().unwrap();
+    assert_eq!(dates.len(), 5);
+    let stages = dates.iter().flat_map(|d| d["stages"].as_array().unwrap());
+    for stage in stages {
+        let standing = stage["standing"].as_str().unwrap();
+        let is_parse = stage["stage"].as_str().unwrap().starts_with("parse");
+        let good = ["done", "not due"].contains(&standing) || (is_parse && standing == "STALE");
+        assert!(good, "{stage}");
+    }
+    // A folder that a demo made may be made anew by the other one.
+    lake.run(&["demo", "--files", &dir]).ok();
+}
+
+#[test]
 fn a_foreign_folder_is_left_alone() {
     let lake = TestLake::without_project();
     let dir = lake.root().join("mine");

@@ -270,7 +270,7 @@ impl Material {
         let types = self.rules.list_types(bound);
         let list = std::slice::from_ref(&self.list);
         let (schema, rows, _) = read_input((&self.rules.list, &types), list, date, &budget)?;
-        let files = self.previous.as_ref().map_or(&[][..], |p| &p.files);
+        let files = self.previous.iter().flat_map(|p| p.files.clone()).collect();
         let previous = (bound.previous_schema(), read_previous(&self.fold, files));
         let windows = Windows::new(bound.rules.key().len(), previous, vec![(schema, rows)])?;
         for window in windows {

@@ -66,7 +66,7 @@ const STAGES: Show = Show::Only(&[
     ": failed",
     ": blocked",
     ": STALE",
-    "|   ",
+    "| ",
     "not due",
 ]);
 

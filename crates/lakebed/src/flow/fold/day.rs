@@ -144,7 +144,7 @@ fn arrange(
 /// Yesterday's rows, in order.
 pub(crate) fn read_previous(
     fold: &FoldSource,
-    files: &[StoredFile],
+    files: Vec<StoredFile>,
 ) -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
     let schema = fold.bound.previous_schema();
     let wanted: Vec<WantedColumn> = schema
@@ -155,7 +155,6 @@ pub(crate) fn read_previous(
             wanted: field.data_type().clone(),
         })
         .collect();
-    let files = files.to_vec();
     Box::new(files.into_iter().flat_map(move |file| {
         let schema = Arc::clone(&schema);
         let batch = move |columns: Result<(usize, Vec<ArrayRef>)>| {
@@ -199,7 +198,7 @@ pub(super) fn run_day(job: &DayJob<'_>, sink: &mut dyn DaySink) -> Result<DayDon
     let key_len = fold.bound.rules.key().len();
     let previous = (
         fold.bound.previous_schema(),
-        read_previous(fold, &job.previous),
+        read_previous(fold, job.previous.clone()),
     );
     let mut windows = Windows::new(key_len, previous, sorted)?;
     let evaluator = Evaluator::new(fold.bound.clone(), job.day);
