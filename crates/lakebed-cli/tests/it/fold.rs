@@ -415,7 +415,7 @@ fn contents(lake: &TestLake) -> BTreeMap<String, Vec<u8>> {
 fn market(lake: &TestLake, days: u32) {
     for n in 1..=days {
         let rows: Vec<Value> = (0..60_u32)
-            .filter(|h| h % 7 + 1 <= n && (h + n) % 11 != 0)
+            .filter(|h| h % 7 < n && (h + n) % 11 != 0)
             .map(|h| {
                 let mut row = house(
                     &format!("h{h:02}"),
