@@ -37,7 +37,7 @@ use crate::ingest::Progress;
 use crate::ingest::decode::Mismatch;
 use crate::name::{BatchLabel, DatasetName, DatasetRef, Layer};
 use crate::parse::Rules;
-use crate::spec::{By, PackCounts};
+use crate::spec::By;
 use crate::store::Lake;
 use crate::time::BusinessDate;
 
@@ -188,9 +188,7 @@ impl Call<'_> {
                     run: pack.run.run.clone(),
                     label: label.clone(),
                     is_read: read.is_some(),
-                    counts: read
-                        .or(told.map(|t| t.pack))
-                        .unwrap_or_else(PackCounts::default),
+                    counts: read.or(told.map(|t| t.pack)).unwrap_or_default(),
                 }
             })
             .collect()

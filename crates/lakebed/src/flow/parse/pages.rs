@@ -32,7 +32,7 @@ pub(super) struct Parsing<'a> {
 /// What comes of packs, in their order.
 pub(super) enum Came {
     /// The next page.
-    Page(Done),
+    Page(Box<Done>),
     /// No more pages of this pack: what follows is of the next one.
     End,
 }
@@ -200,11 +200,11 @@ fn work(
         };
         let done = parsed.map(|parsed| Numbered {
             number: job.number,
-            came: Came::Page(Done {
+            came: Came::Page(Box::new(Done {
                 run: input.run.clone(),
                 bytes: input.body.len() as u64,
                 parsed,
-            }),
+            })),
         });
         if to.send(done).is_err() {
             return;
