@@ -32,13 +32,9 @@ pub(in crate::flow) struct Parsing<'a> {
 }
 
 /// What comes of packs, in their order.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nearly all that come are pages, one after the other"
-)]
 pub(in crate::flow) enum Came {
     /// The next page.
-    Page(Done),
+    Page(Box<Done>),
     /// No more pages of this pack: what follows is of the next one.
     End,
 }
@@ -205,12 +201,12 @@ fn work(
         });
         let done = parsed.map(|(parsed, beside)| Numbered {
             number: job.number,
-            came: Came::Page(Done {
+            came: Came::Page(Box::new(Done {
                 run: input.run.clone(),
                 bytes: input.body.len() as u64,
                 parsed,
                 beside,
-            }),
+            })),
         });
         if to.send(done).is_err() {
             return;
