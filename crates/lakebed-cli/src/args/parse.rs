@@ -15,6 +15,10 @@ pub(crate) struct ParseArgs {
     /// newest pack that has it, or a file
     #[arg(long = "try", value_name = "PAGE")]
     pub(crate) page: Option<String>,
+    /// By the rules of this file, which is like source.toml, instead of the source's: a page is tried by them, and days
+    /// are stored by both, in datasets of their own, until one takes the place of the other
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    pub(crate) rules: Option<std::path::PathBuf>,
     /// Of a file: where it was found [default: the source's `url`, or one that was made up]
     #[arg(long, value_name = "URL", conflicts_with = "test")]
     pub(crate) url: Option<String>,

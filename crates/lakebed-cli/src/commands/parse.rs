@@ -47,6 +47,34 @@ impl Ruled {
         })
     }
 
+    /// The rules of a file like source.toml in the place of those of the source.
+    pub(super) fn beside(mut self, file: &Path) -> Result<Self> {
+        let shown = file.display().to_string();
+        let text = fs::read_to_string(file).map_err(|e| {
+            Error::io("read the file", &shown, e)
+                .hint("a copy of source.toml with the rules that are to be tried")
+        })?;
+        self.source = SourceConfig::parse(&self.source.name, &text, &shown)?;
+        self.rules = Rules::read(&self.source, &shown)?;
+        Ok(self)
+    }
+
+    /// Refuses rules whose records go where those of the source go: two sets of rules over one dataset would take each
+    /// other's rows away.
+    fn check_own_datasets(&self, others: &Self) -> Result<()> {
+        let theirs = others.rules.datasets();
+        match self.rules.datasets().into_iter().find(|d| theirs.contains(d)) {
+            Some(shared) => Err(Error::precondition(format!(
+                "the rules of both files give records of `{shared}`"
+            ))
+            .hint(format!(
+                "give them datasets of their own, such as `dataset = \"{}.next\"`; `lakebed shadow` compares both without storing anything",
+                self.source.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// The source's folder: programs run there.
     pub(super) fn folder(&self) -> PathBuf {
         let file = self.project.source_file(&self.source.name);
@@ -64,7 +92,14 @@ impl Ruled {
 
 /// `lakebed parse`
 pub(crate) async fn run(args: ParseArgs, globals: &Globals<'_>) -> Result<Exit> {
-    let ruled = Ruled::open(&args.source.parse()?, globals)?;
+    let mut ruled = Ruled::open(&args.source.parse()?, globals)?;
+    if let Some(file) = &args.rules {
+        let present = ruled;
+        ruled = Ruled::open(&args.source.parse()?, globals)?.beside(file)?;
+        if args.date.is_some() {
+            ruled.check_own_datasets(&present)?;
+        }
+    }
     match (&args.page, &args.date) {
         (Some(wanted), _) => page::try_page(wanted, &args, &ruled, globals).await,
         (None, Some(dates)) => replay::replay(dates, &args, &ruled, globals).await,

@@ -1,13 +1,9 @@
 //! `shadow`: whether other rules, or other programs, give the same for the same pages, and since how many days.
 
-use std::fs;
-
-use lakebed::config::SourceConfig;
+use lakebed::Result;
 use lakebed::flow::{ShadowOptions, ShadowSummary, shadow_date, summarize_shadow};
-use lakebed::parse::Rules;
 use lakebed::spec::{ShadowDay, ShadowVerdict};
 use lakebed::time::BusinessDate;
-use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{ShadowArgs, ShadowStage, TextFormat};
@@ -42,7 +38,7 @@ struct ShadowAnswer<'a> {
 pub(crate) async fn run(args: ShadowArgs, globals: &Globals<'_>) -> Result<Exit> {
     let ShadowStage::Parse = args.stage;
     let ruled = Ruled::open(&args.source.parse()?, globals)?;
-    let new = read_beside(&args, &ruled)?;
+    let new = Ruled::open(&args.source.parse()?, globals)?.beside(&args.with)?;
     let dates = dates_of(&args.date)?;
     let context = Context::open(globals).await?;
     let (source, printer) = (&ruled.source.name, globals.printer);
@@ -52,7 +48,7 @@ pub(crate) async fn run(args: ShadowArgs, globals: &Globals<'_>) -> Result<Exit>
         ignored: args.ignore.clone(),
         threads: None,
     };
-    let rules = (&ruled.rules, &new);
+    let rules = (&ruled.rules, &new.rules);
     let (mut days, mut missing) = (Vec::new(), Vec::new());
     for date in dates {
         let progress = IngestProgress::new(printer, &format!("{source} {date}"));
@@ -86,17 +82,6 @@ pub(crate) async fn run(args: ShadowArgs, globals: &Globals<'_>) -> Result<Exit>
         TextFormat::Text => tell_summary(&answer, globals)?,
     }
     Ok(if answer.pass { Exit::Done } else { Exit::No })
-}
-
-/// The rules of the file beside.
-fn read_beside(args: &ShadowArgs, ruled: &Ruled) -> Result<Rules> {
-    let shown = args.with.display().to_string();
-    let text = fs::read_to_string(&args.with).map_err(|e| {
-        Error::io("read the file", &shown, e)
-            .hint("a copy of source.toml with the rules that are to be tried")
-    })?;
-    let source = SourceConfig::parse(&ruled.source.name, &text, &shown)?;
-    Rules::read(&source, &shown)
 }
 
 fn verdict(verdict: ShadowVerdict) -> &'static str {

@@ -10,7 +10,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::lake::{Run, TestLake};
-use crate::parse::{SOURCE, book, lake, seal};
+use crate::parse::{SCHEMA, SOURCE, book, lake, seal};
 
 /// Compares the rules, changed as said, over these dates.
 fn shadow(lake: &TestLake, (from, to): (&str, &str), dates: &str, more: &[&str]) -> Run {
@@ -129,6 +129,45 @@ fn what_differs_is_named_by_item_and_field() {
     let answer = as_json(&lake, links, "2026-11-29", &[], 1);
     assert_eq!(answer["dates"][0]["items"]["link page"]["only_old"], 1);
     assert_eq!(answer["dates"][0]["items"]["link other"]["only_new"], 1);
+}
+
+#[test]
+fn days_are_written_by_both_until_one_goes() {
+    let lake = lake();
+    lake.run(&[
+        "parse",
+        "books",
+        "--date",
+        "2026-11-28",
+        "--on-mismatch",
+        "fail",
+    ]);
+    lake.file("next.toml", SOURCE.replace(SAME.0, SAME.1));
+    let by_next = ["parse", "books", "--rules", "next.toml"];
+    // Both would write into one dataset.
+    let day = ["--date", "2026-11-28"];
+    lake.run(&[&by_next[..], &day].concat())
+        .code(1)
+        .says(&["give records of `books`", "books.next"]);
+    let page = ["--try", "http://books.example/book/2", "--format", "json"];
+    lake.run(&[&by_next[..], &page].concat()).ok();
+    let own = SOURCE.replace(SAME.0, SAME.1).replace(
+        "[[parse.page.item]]\n",
+        "[[parse.page.item]]\ndataset = \"books.next\"\n",
+    );
+    lake.file("next.toml", own);
+    lake.schema("clean/books.next", 1, SCHEMA);
+    lake.run(&["schema", "publish", "clean/books.next", "1"])
+        .ok();
+    lake.run(&[&by_next[..], &day].concat());
+    let rows = |dataset: &str| {
+        lake.sql(&format!(
+            "SELECT id, title, price FROM clean.\"{dataset}\" ORDER BY id"
+        ))
+    };
+    assert_eq!(rows("books").len(), 33);
+    assert_eq!(rows("books"), rows("books.next"));
+    lake.assert_clean();
 }
 
 #[test]
