@@ -193,7 +193,8 @@ impl Evaluator {
                 let first = |key: usize| {
                     let days = inputs.iter().filter_map(|n| scene.sights[*n].days[key]);
                     let before = scene.old(at, key).and_then(|(c, row)| day_at(c, row));
-                    before.or_else(|| days.map(|(first, _)| first).min())
+                    // A row that came late may be of an earlier day.
+                    days.map(|(first, _)| first).chain(before).min()
                 };
                 Ok(Arc::new(keys.map(first).collect::<Date32Array>()))
             }
