@@ -9,10 +9,13 @@
 //!
 //! The trait is what SQLite, PostgreSQL and MySQL do alike; `suite` is its one set of tests.
 
+mod bound;
 mod commit;
+mod footer;
 mod foreign;
 mod from_state;
 mod key;
+mod packed;
 mod rebuild;
 mod schemas;
 mod sqlite;
@@ -23,6 +26,7 @@ mod suite;
 mod sync;
 #[cfg(test)]
 mod testlog;
+mod thrift;
 mod wanted;
 
 use std::fmt;
@@ -40,6 +44,7 @@ use crate::time::{BusinessDate, Instant};
 
 pub use from_state::visible_files;
 pub use key::{file_id, is_visible, partition_checksum, partition_id};
+pub use packed::PackedStats;
 pub use rebuild::rebuild;
 pub use schemas::sync_schemas;
 pub use sqlite::SqliteCatalog;
@@ -105,14 +110,14 @@ pub struct ColumnStats {
 }
 
 /// All column statistics of one data file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileStats {
     /// The partition.
     pub partition: PartitionKey,
     /// The file's name.
     pub name: String,
-    /// One entry a column that has statistics.
-    pub columns: Vec<ColumnStats>,
+    /// Those of each column that has any.
+    pub columns: PackedStats,
 }
 
 /// Which partitions or files are wanted. Every part that is absent or empty lets all through.

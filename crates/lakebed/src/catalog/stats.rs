@@ -1,25 +1,17 @@
 //! Column statistics of a data file, from its Parquet footer: the last 64 KiB of the file are read,
 //! and the rest of the footer only where it is larger.
-//!
-//! Bounds may always be wider than the values, never narrower; where that is not certain there is no
-//! bound. So: every row group must have one (unless it holds NULLs alone); NaN is no bound; a zero
-//! bound of a float stands for both zeros; unsigned numbers, times and raw bytes have none. A float
-//! bound is never called exact, since footers do not say whether NaN is among the values.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{ColumnOrder, ConvertedType, LogicalType, TimeUnit, Type};
-use parquet::data_type::AsBytes;
-use parquet::file::metadata::{
-    FooterTail, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
-    ParquetStatisticsPolicy,
-};
-use parquet::file::statistics::Statistics;
-use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
+use parquet::basic::Type;
+use parquet::file::metadata::{FooterTail, ParquetMetaDataReader};
+use parquet::schema::types::SchemaDescriptor;
 
-use crate::catalog::{ColumnStats, FileStats, StatValue};
+use crate::catalog::FileStats;
+use crate::catalog::bound::{Class, Merged};
+use crate::catalog::footer::{Footer, schema_end};
+use crate::catalog::packed::{PackedStats, ShapeWriter, ValuesWriter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{DatasetState, find_file};
 use crate::name::{AttemptId, DatasetRef};
@@ -34,31 +26,131 @@ const FOOTER_TAIL_BYTES: usize = 8;
 /// The schema of the footer that was read last, with the bytes that say it. Files of a dataset share it, and
 /// to decode it is a good part of what a footer costs.
 #[derive(Debug, Default)]
-pub struct LastSchema(Option<(Vec<u8>, SchemaDescPtr)>);
+pub struct LastSchema(Option<Known>);
+
+/// A schema, as far as statistics go.
+#[derive(Debug)]
+struct Known {
+    /// A footer up to the end of its schema.
+    begin: Vec<u8>,
+    /// Of each column of the schema, whether it has statistics.
+    wanted: Vec<bool>,
+    /// Those that have, by field id.
+    columns: Vec<Column>,
+    shape: Arc<str>,
+    /// Bytes that the values of a file may take.
+    values_bytes: usize,
+}
+
+/// A column that has statistics.
+#[derive(Debug)]
+struct Column {
+    /// Its place in the schema.
+    leaf: usize,
+    /// Its place among the wanted ones.
+    at: usize,
+    field_id: u32,
+    physical: Type,
+    class: Class,
+}
 
 impl LastSchema {
-    /// The schema of this footer; `None` where it has none that can be read.
-    fn of(&mut self, footer: &[u8]) -> Option<SchemaDescPtr> {
-        if let Some((begin, schema)) = &self.0
-            && footer.starts_with(begin)
-        {
-            return Some(Arc::clone(schema));
-        }
-        let schema = ParquetMetaDataReader::decode_schema(footer).ok()?;
-        // A footer is read from its front: the shortest part that gives a schema ends with it.
-        let (mut short, mut long) = (0, footer.len());
-        while short < long {
-            let middle = usize::midpoint(short, long);
-            let part = footer.get(..middle).unwrap_or(footer);
-            match ParquetMetaDataReader::decode_schema(part) {
-                Ok(_) => long = middle,
-                Err(_) => short = middle + 1,
+    fn of(&mut self, footer: &[u8]) -> std::result::Result<&mut Known, Unreadable> {
+        let known = self.0.take().filter(|k| footer.starts_with(&k.begin));
+        let known = match known {
+            Some(known) => known,
+            None => Known::read(footer)?,
+        };
+        Ok(self.0.insert(known))
+    }
+}
+
+/// Why a footer cannot be read.
+#[derive(Debug)]
+enum Unreadable {
+    Damaged(&'static str),
+    Schema(parquet::errors::ParquetError),
+    Failed(Error),
+}
+
+impl From<&'static str> for Unreadable {
+    fn from(why: &'static str) -> Self {
+        Self::Damaged(why)
+    }
+}
+
+impl From<Error> for Unreadable {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+impl Known {
+    fn read(footer: &[u8]) -> std::result::Result<Self, Unreadable> {
+        let end = schema_end(footer)?;
+        let schema = ParquetMetaDataReader::decode_schema(footer).map_err(Unreadable::Schema)?;
+        let mut columns = wanted_columns(&schema);
+        let mut wanted = vec![false; schema.num_columns()];
+        for (at, column) in columns.iter_mut().enumerate() {
+            column.at = at;
+            if let Some(is_wanted) = wanted.get_mut(column.leaf) {
+                *is_wanted = true;
             }
         }
-        let begin = footer.get(..long).unwrap_or(footer).to_vec();
-        self.0 = Some((begin, Arc::clone(&schema)));
-        Some(schema)
+        columns.sort_by_key(|column| column.field_id);
+        let mut shape = ShapeWriter::default();
+        for column in &columns {
+            let name = schema.column(column.leaf);
+            shape.add(column.field_id, name.name(), column.class.kind())?;
+        }
+        Ok(Self {
+            begin: footer.get(..end).unwrap_or(footer).to_vec(),
+            wanted,
+            columns,
+            shape: shape.finish()?,
+            values_bytes: 0,
+        })
     }
+
+    /// The rows of the file, and the statistics of its columns.
+    fn stats(&mut self, footer: &[u8]) -> std::result::Result<(i64, PackedStats), Unreadable> {
+        let after_schema = footer.get(self.begin.len()..).unwrap_or_default();
+        let footer = Footer::read(after_schema, &self.wanted)?;
+        let mut values = ValuesWriter::with_capacity(self.values_bytes);
+        let width = self.columns.len();
+        for column in &self.columns {
+            let order = footer.orders.as_ref().and_then(|o| o.get(column.leaf));
+            let chunks = footer.chunks.iter().skip(column.at).step_by(width);
+            let of = (column.class, column.physical);
+            let mut merged = Merged::default();
+            for (rows, chunk) in footer.groups.iter().zip(chunks) {
+                merged.add(*rows, chunk, of, order.copied())?;
+            }
+            let ((min, min_exact), (max, max_exact)) = (merged.min.finish(), merged.max.finish());
+            values.add(merged.null_count, (min, max), (min_exact, max_exact))?;
+        }
+        let stats = values.finish(&self.shape)?;
+        // The next file has about as many.
+        self.values_bytes = stats.values().len() + 64;
+        Ok((footer.rows, stats))
+    }
+}
+
+/// The top-level leaf columns that carry a field id.
+fn wanted_columns(schema: &SchemaDescriptor) -> Vec<Column> {
+    let columns = schema.columns().iter().enumerate();
+    let wanted = columns.filter_map(|(leaf, descriptor)| {
+        let info = descriptor.self_type().get_basic_info();
+        let is_plain = descriptor.path().parts().len() == 1 && descriptor.max_rep_level() == 0;
+        Some(Column {
+            leaf,
+            at: 0,
+            field_id: u32::try_from((is_plain && info.has_id()).then(|| info.id())?).ok()?,
+            physical: descriptor.physical_type(),
+            class: Class::of(descriptor),
+        })
+    });
+    wanted.collect()
 }
 
 /// The statistics of a data file; `None` when it lies nowhere that its log knows of: not at its place,
@@ -79,7 +171,7 @@ pub async fn read_footer_stats(
     match file.format {
         FileFormat::Parquet => {}
         FileFormat::Jsonl | FileFormat::Rawpack | FileFormat::RawpackIndex => {
-            return Ok(Some(stats(Vec::new())));
+            return Ok(Some(stats(PackedStats::default())));
         }
     }
     let last = data_file_path(dataset, partition, &file.name);
@@ -89,10 +181,8 @@ pub async fn read_footer_stats(
         .into_iter()
         .flatten()
     {
-        if let Some(metadata) = find_footer(lake, path, file, last_schema).await? {
-            return column_stats(&metadata)
-                .map(|columns| Some(stats(columns)))
-                .map_err(|e| e.with("file", path));
+        if let Some(columns) = find_stats(lake, path, file, last_schema).await? {
+            return Ok(Some(stats(columns)));
         }
     }
     // Its date switches to another revision: the log tells where it waits.
@@ -100,21 +190,17 @@ pub async fn read_footer_stats(
     let Some(path) = find_file(lake, &state, partition, &file.name).await? else {
         return Ok(None);
     };
-    match find_footer(lake, &path, file, last_schema).await? {
-        Some(metadata) => column_stats(&metadata)
-            .map(|columns| Some(stats(columns)))
-            .map_err(|e| e.with("file", &path)),
-        None => Ok(None),
-    }
+    let columns = find_stats(lake, &path, file, last_schema).await?;
+    Ok(columns.map(stats))
 }
 
-/// The footer of the file at `path`; `None` when there is no file.
-async fn find_footer(
+/// The statistics in the footer of the file at `path`; `None` when there is no file.
+async fn find_stats(
     lake: &Lake,
     path: &StorePath,
     file: &DataFileSpec,
     last_schema: &mut LastSchema,
-) -> Result<Option<ParquetMetaData>> {
+) -> Result<Option<PackedStats>> {
     let Some((size, tail)) = lake.store().find_end(path, TAIL_BYTES).await? else {
         return Ok(None);
     };
@@ -137,26 +223,23 @@ async fn find_footer(
         .checked_sub(needed)
         .and_then(|from| tail.get(from..tail.len() - FOOTER_TAIL_BYTES))
         .ok_or_else(|| corrupt(path, "it ends within its footer"))?;
-    let parts = match last_schema.of(thrift) {
-        Some(schema) => wanted_parts().with_schema(schema),
-        None => wanted_parts(),
-    };
-    let metadata = ParquetMetaDataReader::decode_metadata_with_options(thrift, Some(&parts))
-        .map_err(|e| corrupt(path, "its footer cannot be read").caused_by(e))?;
-    let rows = metadata.file_metadata().num_rows();
+    let read = last_schema.of(thrift).and_then(|known| known.stats(thrift));
+    let (rows, stats) = read.map_err(|why| unreadable(path, why))?;
     if u64::try_from(rows) != Ok(file.rows) {
         return Err(corrupt(path, "its row count is not the one in the log")
             .with("rows", rows)
             .with("rows in the log", file.rows));
     }
-    Ok(Some(metadata))
+    Ok(Some(stats))
 }
 
-/// Of a footer's statistics, the bounds and null counts alone.
-fn wanted_parts() -> ParquetMetaDataOptions {
-    ParquetMetaDataOptions::new()
-        .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
-        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
+fn unreadable(path: &StorePath, why: Unreadable) -> Error {
+    let what = "its footer cannot be read";
+    match why {
+        Unreadable::Damaged(why) => corrupt(path, what).caused_by(why),
+        Unreadable::Schema(e) => corrupt(path, what).caused_by(e),
+        Unreadable::Failed(e) => e.with("file", path),
+    }
 }
 
 /// The last `length` bytes of the file; `None` when it was moved away meanwhile.
@@ -197,287 +280,6 @@ fn corrupt(path: &StorePath, what: &str) -> Error {
     Error::corrupt(format!("read the data file: {what}"))
         .with("file", path)
         .hint("run `lakebed audit --deep`; the file was changed after its commit, restore it from a backup")
-}
-
-/// Statistics of the top-level leaf columns that carry a field id, by position.
-fn column_stats(metadata: &ParquetMetaData) -> Result<Vec<ColumnStats>> {
-    let schema = metadata.file_metadata().schema_descr();
-    let mut columns = Vec::new();
-    for (at, descriptor) in schema.columns().iter().enumerate() {
-        let info = descriptor.self_type().get_basic_info();
-        if descriptor.path().parts().len() != 1 || descriptor.max_rep_level() > 0 || !info.has_id()
-        {
-            continue;
-        }
-        let Ok(field_id) = u32::try_from(info.id()) else {
-            continue;
-        };
-        let orders = metadata.file_metadata().column_orders();
-        let order = orders.and_then(|o| o.get(at)).copied();
-        let class = Class::of(descriptor);
-        let mut merged = Merged::default();
-        for group in metadata.row_groups() {
-            let rows = u64::try_from(group.num_rows())
-                .map_err(|_| Error::corrupt("read the data file: a row group has negative rows"))?;
-            let chunk = group.columns().get(at).ok_or_else(|| {
-                Error::corrupt("read the data file: a row group lacks a column")
-                    .with("column", descriptor.name())
-            })?;
-            merged.add(rows, chunk.statistics(), class, order);
-        }
-        columns.push(merged.finish(field_id, descriptor.name()));
-    }
-    Ok(columns)
-}
-
-/// How the bounds of a column are understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    /// Signed numbers, bool, date, timestamp in microseconds.
-    Int,
-    Float,
-    Decimal,
-    Text,
-    /// Bounds mean nothing here.
-    Unordered,
-}
-
-impl Class {
-    fn of(descriptor: &ColumnDescriptor) -> Self {
-        let physical = descriptor.physical_type();
-        match descriptor.logical_type_ref() {
-            Some(LogicalType::String | LogicalType::Enum | LogicalType::Json) => Self::Text,
-            Some(LogicalType::Decimal(_)) => Self::Decimal,
-            Some(LogicalType::Date) => Self::Int,
-            Some(LogicalType::Integer(int)) if int.is_signed => Self::Int,
-            Some(LogicalType::Timestamp(t)) if t.unit == TimeUnit::MICROS => Self::Int,
-            Some(_) => Self::Unordered,
-            None => match descriptor.converted_type() {
-                ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON => Self::Text,
-                ConvertedType::DECIMAL => Self::Decimal,
-                ConvertedType::DATE
-                | ConvertedType::TIMESTAMP_MICROS
-                | ConvertedType::INT_8
-                | ConvertedType::INT_16
-                | ConvertedType::INT_32
-                | ConvertedType::INT_64 => Self::Int,
-                ConvertedType::NONE => match physical {
-                    Type::BOOLEAN | Type::INT32 | Type::INT64 => Self::Int,
-                    Type::FLOAT | Type::DOUBLE => Self::Float,
-                    Type::INT96 | Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => Self::Unordered,
-                },
-                _ => Self::Unordered,
-            },
-        }
-    }
-}
-
-/// A bound over the row groups seen so far.
-#[derive(Debug, Clone, Default)]
-enum Bound {
-    /// No row group had values.
-    #[default]
-    Empty,
-    Known {
-        value: StatValue,
-        exact: bool,
-    },
-    Unknown,
-}
-
-impl Bound {
-    /// Takes in the bound of one more row group; `keep` is the order in which the old one stays.
-    fn add(&mut self, next: Option<(StatValue, bool)>, keep: Ordering) {
-        let merged = match (std::mem::take(self), next) {
-            (Self::Unknown, _) | (_, None) => Self::Unknown,
-            (Self::Empty, Some((value, exact))) => Self::Known { value, exact },
-            (
-                Self::Known {
-                    value: old,
-                    exact: a,
-                },
-                Some((new, b)),
-            ) => match compare(&old, &new) {
-                None => Self::Unknown,
-                Some(order) => Self::Known {
-                    value: if order == keep { old } else { new },
-                    exact: a && b,
-                },
-            },
-        };
-        *self = merged;
-    }
-
-    fn finish(self) -> (Option<StatValue>, bool) {
-        match self {
-            Self::Known { value, exact } => (Some(value), exact),
-            Self::Empty | Self::Unknown => (None, false),
-        }
-    }
-}
-
-fn compare(a: &StatValue, b: &StatValue) -> Option<Ordering> {
-    match (a, b) {
-        (StatValue::Int(a), StatValue::Int(b)) => Some(a.cmp(b)),
-        (StatValue::Float(a), StatValue::Float(b)) => a.partial_cmp(b),
-        (StatValue::Decimal(a), StatValue::Decimal(b)) => Some(a.cmp(b)),
-        (StatValue::Text(a), StatValue::Text(b)) => Some(a.cmp(b)),
-        (
-            StatValue::Int(_) | StatValue::Float(_) | StatValue::Decimal(_) | StatValue::Text(_),
-            _,
-        ) => None,
-    }
-}
-
-/// A column over the row groups seen so far.
-#[derive(Debug)]
-struct Merged {
-    null_count: Option<u64>,
-    min: Bound,
-    max: Bound,
-}
-
-impl Default for Merged {
-    fn default() -> Self {
-        Self {
-            null_count: Some(0),
-            min: Bound::Empty,
-            max: Bound::Empty,
-        }
-    }
-}
-
-impl Merged {
-    fn add(
-        &mut self,
-        rows: u64,
-        statistics: Option<&Statistics>,
-        class: Class,
-        order: Option<ColumnOrder>,
-    ) {
-        if rows == 0 {
-            return;
-        }
-        let nulls = statistics.and_then(Statistics::null_count_opt);
-        self.null_count = match (self.null_count, nulls) {
-            (Some(a), Some(b)) => a.checked_add(b),
-            (None, _) | (_, None) => None,
-        };
-        if nulls == Some(rows) {
-            return;
-        }
-        let (min, max) = statistics.map_or((None, None), |s| bounds(s, class, order));
-        self.min.add(min, Ordering::Less);
-        self.max.add(max, Ordering::Greater);
-    }
-
-    fn finish(self, field_id: u32, name: &str) -> ColumnStats {
-        let (min, min_exact) = self.min.finish();
-        let (max, max_exact) = self.max.finish();
-        ColumnStats {
-            field_id,
-            name: name.to_owned(),
-            null_count: self.null_count,
-            min,
-            max,
-            min_exact,
-            max_exact,
-        }
-    }
-}
-
-type Ends = (Option<(StatValue, bool)>, Option<(StatValue, bool)>);
-
-/// The bounds of one column chunk, with their exactness.
-fn bounds(statistics: &Statistics, class: Class, order: Option<ColumnOrder>) -> Ends {
-    // Old writers compared bytes as signed numbers, and a new order may be anything.
-    let typed = matches!(order, Some(ColumnOrder::TYPE_DEFINED_ORDER(_)))
-        && !statistics.is_min_max_deprecated();
-    let by_bytes = matches!(
-        statistics,
-        Statistics::ByteArray(_) | Statistics::FixedLenByteArray(_)
-    );
-    if order == Some(ColumnOrder::UNKNOWN) || (by_bytes && !typed) {
-        return (None, None);
-    }
-    let exact = (statistics.min_is_exact(), statistics.max_is_exact());
-    let (min, max) = match (class, statistics) {
-        (Class::Int, Statistics::Boolean(s)) => (
-            s.min_opt().map(|b| StatValue::Int(i64::from(*b))),
-            s.max_opt().map(|b| StatValue::Int(i64::from(*b))),
-        ),
-        (Class::Int, Statistics::Int32(s)) => (
-            s.min_opt().map(|n| StatValue::Int(i64::from(*n))),
-            s.max_opt().map(|n| StatValue::Int(i64::from(*n))),
-        ),
-        (Class::Int, Statistics::Int64(s)) => (
-            s.min_opt().map(|n| StatValue::Int(*n)),
-            s.max_opt().map(|n| StatValue::Int(*n)),
-        ),
-        (Class::Float, Statistics::Float(s)) => float_bounds(
-            s.min_opt().map(|x| f64::from(*x)),
-            s.max_opt().map(|x| f64::from(*x)),
-        ),
-        (Class::Float, Statistics::Double(s)) => {
-            float_bounds(s.min_opt().copied(), s.max_opt().copied())
-        }
-        (Class::Decimal, Statistics::Int32(s)) => (
-            s.min_opt().map(|n| StatValue::Decimal(i128::from(*n))),
-            s.max_opt().map(|n| StatValue::Decimal(i128::from(*n))),
-        ),
-        (Class::Decimal, Statistics::Int64(s)) => (
-            s.min_opt().map(|n| StatValue::Decimal(i128::from(*n))),
-            s.max_opt().map(|n| StatValue::Decimal(i128::from(*n))),
-        ),
-        (Class::Decimal, Statistics::ByteArray(s)) => (
-            s.min_opt().and_then(|b| decimal(b.as_bytes())),
-            s.max_opt().and_then(|b| decimal(b.as_bytes())),
-        ),
-        (Class::Decimal, Statistics::FixedLenByteArray(s)) => (
-            s.min_opt().and_then(|b| decimal(b.as_bytes())),
-            s.max_opt().and_then(|b| decimal(b.as_bytes())),
-        ),
-        (Class::Text, Statistics::ByteArray(s)) => (
-            s.min_opt().and_then(|b| text(b.as_bytes())),
-            s.max_opt().and_then(|b| text(b.as_bytes())),
-        ),
-        (Class::Int | Class::Float | Class::Decimal | Class::Text | Class::Unordered, _) => {
-            (None, None)
-        }
-    };
-    let sure = class != Class::Float;
-    (
-        min.map(|v| (v, sure && exact.0)),
-        max.map(|v| (v, sure && exact.1)),
-    )
-}
-
-/// Neither bound counts when one is NaN; a zero stands for both zeros.
-fn float_bounds(min: Option<f64>, max: Option<f64>) -> (Option<StatValue>, Option<StatValue>) {
-    if min.is_some_and(f64::is_nan) || max.is_some_and(f64::is_nan) {
-        return (None, None);
-    }
-    let zero = |x: f64, zero: f64| if x == 0.0 { zero } else { x };
-    (
-        min.map(|x| StatValue::Float(zero(x, -0.0))),
-        max.map(|x| StatValue::Float(zero(x, 0.0))),
-    )
-}
-
-/// A big-endian two's complement number of 1 to 16 bytes.
-fn decimal(bytes: &[u8]) -> Option<StatValue> {
-    let first = *bytes.first()?;
-    let fill = if first & 0x80 == 0 { 0 } else { 0xff };
-    let mut wide = [fill; 16];
-    let from = wide.len().checked_sub(bytes.len())?;
-    wide.get_mut(from..)?.copy_from_slice(bytes);
-    Some(StatValue::Decimal(i128::from_be_bytes(wide)))
-}
-
-fn text(bytes: &[u8]) -> Option<StatValue> {
-    std::str::from_utf8(bytes)
-        .ok()
-        .map(|t| StatValue::Text(t.to_owned()))
 }
 
 #[cfg(test)]

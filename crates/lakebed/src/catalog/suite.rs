@@ -8,8 +8,8 @@ use async_trait::async_trait;
 
 use crate::catalog::testlog::{TestLog, add, dataset, file, key, lake_spec};
 use crate::catalog::{
-    ApplyOutcome, Catalog, ColumnStats, FileStats, PartitionFilter, SourceRow, SqliteCatalog,
-    StatValue, file_id, partition_checksum, partition_id,
+    ApplyOutcome, Catalog, ColumnStats, FileStats, PackedStats, PartitionFilter, SourceRow,
+    SqliteCatalog, StatValue, file_id, partition_checksum, partition_id,
 };
 use crate::error::ErrorKind;
 use crate::name::{ContentHash, DatasetRef};
@@ -170,7 +170,7 @@ fn file_stats(partition: PartitionKey, name: &str, columns: Vec<ColumnStats>) ->
     FileStats {
         partition,
         name: name.to_owned(),
-        columns,
+        columns: PackedStats::pack(&columns).unwrap(),
     }
 }
 

@@ -19,10 +19,11 @@ use crate::store::{Lake, data_file_path};
 
 /// Records of one transaction at most.
 const BATCH_RECORDS: usize = 512;
-/// Files that they add, and columns of these: no further record is taken where there are more.
+/// Files that they add, and bytes of what is known of their columns: no further record is taken where there
+/// are more.
 const BATCH_FILES: usize = 4096;
-const BATCH_COLUMNS: usize = 1 << 16;
-/// Files that are read before their columns are counted.
+const BATCH_BYTES: usize = 4 << 20;
+/// Files that are read before the bytes are counted.
 const ROUND_FILES: usize = 512;
 /// Tasks that read footers at once.
 const TASKS_AT_ONCE: usize = 16;
@@ -220,8 +221,8 @@ impl Prepared {
     ) -> Result<Self> {
         let most = fault::sync_batch().unwrap_or(BATCH_RECORDS);
         let (mut stats, mut stop) = (Vec::new(), None);
-        let (mut files, mut columns) = (0, 0);
-        while stop.is_none() && files < BATCH_FILES && columns < BATCH_COLUMNS {
+        let (mut files, mut bytes) = (0, 0);
+        while stop.is_none() && files < BATCH_FILES && bytes < BATCH_BYTES {
             let (_, rest) = records.split_at(stats.len());
             let may_bring_back = stats.is_empty() && catalog.is_some();
             let round = next_round(rest, most - stats.len(), may_bring_back);
@@ -232,7 +233,9 @@ impl Prepared {
             (found, stop) = read_round(lake, catalog, round, future).await?;
             files += found.iter().map(Vec::len).sum::<usize>();
             let of_files = found.iter().flatten();
-            columns += of_files.map(|file| file.columns.len()).sum::<usize>();
+            bytes += of_files
+                .map(|file| file.columns.values().len())
+                .sum::<usize>();
             stats.extend(found);
         }
         Ok(Self { stats, stop })

@@ -153,9 +153,10 @@ impl Call<'_> {
         let dataset = &self.request.dataset;
         let (id, mut schema) = (Some(&attempt.id), LastSchema::default());
         let read = read_footer_stats(self.lake, dataset, &attempt.key, file, id, &mut schema);
-        Ok(read
-            .await?
-            .map_or_else(Bounds::new, |s| bounds_of(&self.fields, names, &s)))
+        match read.await? {
+            Some(stats) => bounds_of(&self.fields, names, &stats),
+            None => Ok(Bounds::new()),
+        }
     }
 
     async fn rename(&self, attempt: &Attempt, path: &StorePath, last: &StorePath) -> Result<()> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use arrow_array::types::{Decimal128Type, DecimalType};
 
 use crate::catalog::{FileStats, StatValue};
+use crate::error::Result;
 use crate::spec::{FieldSpec, FieldType};
 use crate::time::{BusinessDate, Instant};
 
@@ -16,13 +17,18 @@ use crate::time::{BusinessDate, Instant};
 pub(super) type Bounds = BTreeMap<String, [String; 2]>;
 
 /// The bounds of the named columns, as far as the file has them.
-pub(super) fn bounds_of(fields: &[FieldSpec], names: &[String], stats: &FileStats) -> Bounds {
+pub(super) fn bounds_of(
+    fields: &[FieldSpec],
+    names: &[String],
+    stats: &FileStats,
+) -> Result<Bounds> {
     let mut bounds = Bounds::new();
+    let columns = stats.columns.unpack()?;
     for field in fields.iter().filter(|f| names.contains(&f.name)) {
         if field.is_personal() {
             continue;
         }
-        let column = stats.columns.iter().find(|c| c.field_id == field.id);
+        let column = columns.iter().find(|c| c.field_id == field.id);
         let Some((Some(min), Some(max))) = column.map(|c| (&c.min, &c.max)) else {
             continue;
         };
@@ -31,7 +37,7 @@ pub(super) fn bounds_of(fields: &[FieldSpec], names: &[String], stats: &FileStat
             bounds.insert(field.name.clone(), [min, max]);
         }
     }
-    bounds
+    Ok(bounds)
 }
 
 /// A bound as its type is written in SQL and JSON; `None` for types that have no bounds in the log.

@@ -174,78 +174,84 @@ const COLORS: [&str; 8] = [
     "#1f7a8c", "#c8553d", "#6a994e", "#7b5ea7", "#d19a2a", "#2f6690", "#a23b72", "#555f66",
 ];
 
-/// A line for each city over the days.
-fn chart(cities: &Value) -> String {
-    let mut lines: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
-    let mut dates = BTreeSet::new();
-    for row in list(cities) {
-        let price = text(&row["mean_price"]).parse::<f64>();
-        if let Ok(price) = price {
-            let date = text(&row["dt"]);
-            dates.insert(date.clone());
-            lines
-                .entry(text(&row["city"]))
-                .or_default()
-                .insert(date, price);
+/// Prices of cities by day.
+struct Prices {
+    dates: Vec<String>,
+    by_city: BTreeMap<String, BTreeMap<String, f64>>,
+    low: f64,
+    high: f64,
+}
+
+impl Prices {
+    fn of(cities: &Value) -> Self {
+        let mut by_city: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        for row in list(cities) {
+            if let Ok(price) = text(&row["mean_price"]).parse::<f64>() {
+                let prices = by_city.entry(text(&row["city"])).or_default();
+                prices.insert(text(&row["dt"]), price);
+            }
+        }
+        let prices = || by_city.values().flat_map(BTreeMap::values).copied();
+        let dates: BTreeSet<&String> = by_city.values().flat_map(BTreeMap::keys).collect();
+        Self {
+            dates: dates.into_iter().cloned().collect(),
+            low: prices().fold(f64::MAX, f64::min),
+            high: prices().fold(0.0, f64::max),
+            by_city,
         }
     }
-    let dates: Vec<String> = dates.into_iter().collect();
-    let prices = || lines.values().flat_map(BTreeMap::values).copied();
-    let (low, high) = (
-        prices().fold(f64::MAX, f64::min),
-        prices().fold(0.0, f64::max),
-    );
-    let span = (high - low).max(1.0);
+
     #[allow(clippy::cast_precision_loss, reason = "a handful of days")]
-    let x = |n: usize| 60.0 + n as f64 * (WIDTH - 220.0) / (dates.len().max(2) - 1) as f64;
-    let y = |price: f64| 20.0 + (high - price) / span * (HEIGHT - 60.0);
+    fn x(&self, day: usize) -> f64 {
+        60.0 + day as f64 * (WIDTH - 220.0) / (self.dates.len().max(2) - 1) as f64
+    }
+
+    fn y(&self, price: f64) -> f64 {
+        20.0 + (self.high - price) / (self.high - self.low).max(1.0) * (HEIGHT - 60.0)
+    }
+}
+
+/// A line for each city over the days.
+fn chart(cities: &Value) -> String {
+    let prices = Prices::of(cities);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"mean rent by city and day\">\n"
     );
-    for (n, date) in dates.iter().enumerate() {
+    let mut label = |(x, y): (f64, f64), look: &str, text: &str| {
+        let text = escape(text);
         put(
             &mut svg,
-            format_args!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"middle\" fill=\"#5b6b75\">{}</text>\n",
-                x(n),
-                HEIGHT - 12.0,
-                escape(date)
-            ),
+            format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"12\" {look}>{text}</text>\n"),
         );
+    };
+    let soft = "fill=\"#5b6b75\"";
+    for (n, date) in prices.dates.iter().enumerate() {
+        let look = format!("text-anchor=\"middle\" {soft}");
+        label((prices.x(n), HEIGHT - 12.0), &look, date);
     }
-    for price in [low, high] {
-        put(
-            &mut svg,
-            format_args!(
-                "<text x=\"52\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"end\" fill=\"#5b6b75\">{price:.0}</text>\n",
-                y(price) + 4.0
-            ),
-        );
+    for price in [prices.low, prices.high] {
+        let look = format!("text-anchor=\"end\" {soft}");
+        label((52.0, prices.y(price) + 4.0), &look, &format!("{price:.0}"));
     }
-    for ((city, by_date), color) in lines.iter().zip(COLORS.iter().cycle()) {
-        let points: Vec<String> = dates
-            .iter()
-            .enumerate()
-            .filter_map(|(n, date)| Some(format!("{:.1},{:.1}", x(n), y(*by_date.get(date)?))))
-            .collect();
-        put(
-            &mut svg,
-            format_args!(
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n",
-                points.join(" ")
-            ),
-        );
+    for ((city, by_date), color) in prices.by_city.iter().zip(COLORS.iter().cycle()) {
         if let Some(last) = by_date.values().next_back() {
-            put(
-                &mut svg,
-                format_args!(
-                    "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" fill=\"{color}\">{}</text>\n",
-                    WIDTH - 150.0,
-                    y(*last) + 4.0,
-                    escape(city)
-                ),
-            );
+            let place = (WIDTH - 150.0, prices.y(*last) + 4.0);
+            label(place, &format!("fill=\"{color}\""), city);
         }
+    }
+    for (by_date, color) in prices.by_city.values().zip(COLORS.iter().cycle()) {
+        let dates = prices.dates.iter().enumerate();
+        let points = dates.filter_map(|(n, date)| {
+            let price = by_date.get(date)?;
+            Some(format!("{:.1},{:.1}", prices.x(n), prices.y(*price)))
+        });
+        let points = points.collect::<Vec<_>>().join(" ");
+        put(
+            &mut svg,
+            format_args!(
+                "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n"
+            ),
+        );
     }
     svg.push_str("</svg>\n");
     svg

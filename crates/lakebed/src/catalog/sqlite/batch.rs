@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::key::{is_visible, parent_id, partition_id};
-use crate::catalog::{ColumnStats, CommitRow, FileStats, NextRecord, PartitionRow};
+use crate::catalog::{CommitRow, FileStats, NextRecord, PackedStats, PartitionRow};
 use crate::error::{Error, Result};
 use crate::name::{AttemptId, CommitId, DatasetRef};
 use crate::spec::{
@@ -52,7 +52,7 @@ pub(super) struct HeldFile<'a> {
     pub(super) format: FileFormat,
     pub(super) place: Place<'a>,
     /// Statistics to be put.
-    pub(super) stats: Option<&'a [ColumnStats]>,
+    pub(super) stats: Option<&'a PackedStats>,
 }
 
 impl HeldFile<'_> {

@@ -17,8 +17,9 @@ use crate::spec::{LakeSpec, LogPosition, PublishedSchema};
 use crate::time::BusinessDate;
 
 /// Every table that `clear` empties, children before parents.
-const CLEARED: [&str; 9] = [
+const CLEARED: [&str; 10] = [
     "DELETE FROM file_stats",
+    "DELETE FROM stats_shape",
     "DELETE FROM partition_file",
     "DELETE FROM partition_parent",
     "DELETE FROM partition_mark",

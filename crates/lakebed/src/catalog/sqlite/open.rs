@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// `LKBC` in the file's header: this is a catalog of Lakebed.
 const APPLICATION_ID: i64 = 0x4C4B_4243;
 /// The line of migrations this program knows; it grows when an old program could no longer work.
-const LINE: i64 = 2;
+const LINE: i64 = 3;
 /// Bytes of a page of a new file: rows of statistics are some hundred bytes, and each page is a call.
 const PAGE_SIZE: u32 = 8192;
 /// Pages in the write-ahead log before they are carried into the file: a page that many transactions
@@ -37,7 +37,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration {
         number: 1,
         name: "init",
@@ -47,6 +47,11 @@ const MIGRATIONS: [Migration; 2] = [
         number: 2,
         name: "rows of files",
         sql: include_str!("migrations/0002_rows_of_files.sql"),
+    },
+    Migration {
+        number: 3,
+        name: "shapes of statistics",
+        sql: include_str!("migrations/0003_shapes_of_statistics.sql"),
     },
 ];
 

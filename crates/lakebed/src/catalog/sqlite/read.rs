@@ -2,9 +2,13 @@
 //! dataset, dt, schema_version, revision) and, inside it, the index of their files; nothing is
 //! sorted afterwards and no table is read whole. Order of datasets is that of their text.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Sqlite};
 
+use crate::catalog::packed::Shape;
 use crate::catalog::sqlite::SqliteCatalog;
 use crate::catalog::sqlite::row::Columns;
 use crate::catalog::{
@@ -33,7 +37,8 @@ const FILES: &str = "SELECT p.layer, p.dataset, p.dt, p.schema_version, p.revisi
     f.provenance, f.attempt, f.\"commit\", f.log_position FROM dataset_partition_info p \
     CROSS JOIN partition_file f ON f.partition_seq = p.seq WHERE 1";
 
-const STATS: &str = "SELECT f.id, s.columns FROM dataset_partition_info p \
+const STATS: &str = "SELECT f.id, s.shape_seq, s.bounds, \
+    (SELECT h.columns FROM stats_shape h WHERE h.seq = s.shape_seq) FROM dataset_partition_info p \
     CROSS JOIN partition_file f ON f.partition_seq = p.seq \
     CROSS JOIN file_stats s ON s.file_seq = f.seq WHERE 1";
 
@@ -250,17 +255,31 @@ impl SqliteCatalog {
         filter: &PartitionFilter,
         field_ids: &[u32],
     ) -> Result<Vec<StatsRow>> {
-        let query = stats_query(filter);
-        let files = self.rows("list the column statistics", query, |c| {
-            let file_id = c.str()?;
-            let columns = c.stats(field_ids)?.into_iter();
-            let row = |stats| StatsRow {
+        let mut query = stats_query(filter);
+        let rows = query.build().fetch_all(&self.pool).await;
+        let rows = rows.map_err(|e| self.database.error("list the column statistics", e))?;
+        let damaged = |text: &str| {
+            self.database.corrupt(format!(
+                "the catalog holds the column statistics `{text}`, which cannot be"
+            ))
+        };
+        let mut shapes: BTreeMap<i64, Shape> = BTreeMap::new();
+        let mut found = Vec::new();
+        for row in &rows {
+            let mut columns = Columns::new(row, &self.database);
+            let (file_id, shape) = (columns.str()?, columns.int()?);
+            let (values, text) = (columns.str()?, columns.str()?);
+            let shape = match shapes.entry(shape) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Shape::read(text).ok_or_else(|| damaged(text))?),
+            };
+            let columns = shape.unpack(values, field_ids).map_err(damaged)?;
+            found.extend(columns.into_iter().map(|stats| StatsRow {
                 file_id: file_id.to_owned(),
                 stats,
-            };
-            Ok(columns.map(row).collect::<Vec<_>>())
-        });
-        Ok(files.await?.into_iter().flatten().collect())
+            }));
+        }
+        Ok(found)
     }
 
     pub(super) async fn commits(&self, dataset: Option<&DatasetRef>) -> Result<Vec<CommitRow>> {

@@ -12,8 +12,8 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use crate::catalog::key::{file_id, partition_checksum};
 use crate::catalog::sqlite::apply::APPLY;
 use crate::catalog::sqlite::batch::{Batch, Held, HeldFile, Place};
-use crate::catalog::sqlite::row::{Database, encode_stats, sql_int};
-use crate::catalog::{CommitRow, PartitionRow};
+use crate::catalog::sqlite::row::{Database, sql_int};
+use crate::catalog::{CommitRow, PackedStats, PartitionRow};
 use crate::error::{Error, Result};
 use crate::spec::PartitionKey;
 
@@ -21,14 +21,32 @@ type Row<'q> = Separated<'q, Sqlite, &'static str>;
 
 /// Most variables of one statement that SQLite takes.
 const MAX_VARIABLES: usize = 32_766;
-/// Rows of one insert.
-const SIZES: [usize; 5] = [2048, 512, 64, 8, 1];
+/// Rows of one insert: while SQLite puts some, the next ones are bound.
+const SIZES: [usize; 4] = [512, 64, 8, 1];
 
 /// An insert of many rows: the columns, how many they are, and what follows the values.
 struct Insert {
     head: &'static str,
     width: usize,
     tail: &'static str,
+}
+
+impl Insert {
+    /// The statement for the first of the rows, which are taken; `None` where there are none.
+    fn statement<T>(
+        &self,
+        rows: &mut &[T],
+        bind: &impl Fn(&mut Row<'_>, &T),
+    ) -> Option<QueryBuilder<Sqlite>> {
+        let fits = |n: &usize| *n <= rows.len() && n * self.width <= MAX_VARIABLES;
+        let count = SIZES.into_iter().find(fits)?;
+        let (now, later) = rows.split_at(count);
+        *rows = later;
+        let mut query = QueryBuilder::<Sqlite>::new(self.head);
+        query.push_values(now, |mut row, value| bind(&mut row, value));
+        query.push(self.tail);
+        Some(query)
+    }
 }
 
 const DATES: Insert = Insert {
@@ -59,8 +77,8 @@ const FILES: Insert = Insert {
     tail: "",
 };
 const STATS: Insert = Insert {
-    head: "INSERT OR REPLACE INTO file_stats (file_seq, columns) ",
-    width: 2,
+    head: "INSERT OR REPLACE INTO file_stats (file_seq, shape_seq, bounds) ",
+    width: 3,
     tail: "",
 };
 const PARENTS: Insert = Insert {
@@ -102,15 +120,13 @@ impl Writer<'_> {
         bind: impl Fn(&mut Row<'_>, &T) + Send + Sync,
     ) -> Result<()> {
         let mut rest = rows;
-        while !rest.is_empty() {
-            let fits = |n: &usize| *n <= rest.len() && n * what.width <= MAX_VARIABLES;
-            let count = SIZES.into_iter().find(fits).unwrap_or(1);
-            let (now, later) = rest.split_at(count);
-            rest = later;
-            let mut query = QueryBuilder::<Sqlite>::new(what.head);
-            query.push_values(now, |mut row, value| bind(&mut row, value));
-            query.push(what.tail);
-            self.execute(query.build()).await?;
+        let mut next = what.statement(&mut rest, &bind);
+        while let Some(mut query) = next {
+            let put = self.execute(query.build());
+            let bound = async { what.statement(&mut rest, &bind) };
+            let done;
+            (done, next) = tokio::join!(biased; put, bound);
+            done?;
         }
         Ok(())
     }
@@ -241,22 +257,51 @@ impl Writer<'_> {
     }
 
     async fn put_stats(&mut self, batch: &Batch<'_>, seqs: &BTreeMap<usize, i64>) -> Result<()> {
-        let mut rows: Vec<(i64, Arc<str>)> = Vec::new();
+        let mut shapes: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut rows: Vec<(i64, i64, &PackedStats)> = Vec::new();
         for file in batch.partitions.values().flat_map(|h| h.files.values()) {
             let seq = match &file.place {
                 Place::Known(seq) => Some(*seq),
                 Place::New { order, .. } => seqs.get(order).copied(),
             };
-            if let (Some(seq), Some(columns)) = (seq, file.stats.filter(|s| !s.is_empty())) {
-                rows.push((seq, encode_stats(columns)?.into()));
-            }
+            let (Some(seq), Some(stats)) = (seq, file.stats.filter(|s| !s.is_empty())) else {
+                continue;
+            };
+            let shape = match shapes.get(&**stats.shape()) {
+                Some(shape) => *shape,
+                None => {
+                    let shape = self.put_shape(stats.shape()).await?;
+                    shapes.insert(stats.shape(), shape);
+                    shape
+                }
+            };
+            rows.push((seq, shape, stats));
         }
         // By key, so that the tree grows at its end.
-        rows.sort_unstable_by_key(|(seq, _)| *seq);
-        self.insert(&STATS, &rows, |row, (seq, columns)| {
-            row.push_bind(*seq).push_bind(Arc::clone(columns));
+        rows.sort_unstable_by_key(|(seq, ..)| *seq);
+        self.insert(&STATS, &rows, |row, (seq, shape, stats)| {
+            row.push_bind(*seq)
+                .push_bind(*shape)
+                .push_bind(Arc::clone(stats.values()));
         })
         .await
+    }
+
+    /// The `seq` of a shape, which gets its row where it has none.
+    async fn put_shape(&mut self, shape: &Arc<str>) -> Result<i64> {
+        let known = sqlx::query_scalar("SELECT seq FROM stats_shape WHERE columns = ?")
+            .bind(Arc::clone(shape))
+            .fetch_optional(&mut *self.connection)
+            .await
+            .map_err(|e| self.database.error(APPLY, e))?;
+        if let Some(seq) = known {
+            return Ok(seq);
+        }
+        sqlx::query_scalar("INSERT INTO stats_shape (columns) VALUES (?) RETURNING seq")
+            .bind(Arc::clone(shape))
+            .fetch_one(&mut *self.connection)
+            .await
+            .map_err(|e| self.database.error(APPLY, e))
     }
 
     async fn put_parents(&mut self, batch: &Batch<'_>) -> Result<()> {

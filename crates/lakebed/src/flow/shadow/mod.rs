@@ -11,6 +11,7 @@
 mod compare;
 mod record;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
@@ -74,23 +75,7 @@ pub async fn shadow_date(
     if packs.is_empty() {
         return Ok(None);
     }
-    let mut ignored = options.ignored.clone();
-    ignored.sort();
-    ignored.dedup();
-    let mut day = ShadowDay {
-        format: SHADOW_FORMAT,
-        source: source.clone(),
-        stage: STAGE.to_owned(),
-        date,
-        old: old.hash().clone(),
-        new: new.hash().clone(),
-        inputs: name_inputs(&packs),
-        verdict: ShadowVerdict::Agree,
-        pages: 0,
-        items: std::collections::BTreeMap::new(),
-        fields: std::collections::BTreeMap::new(),
-        ignored,
-    };
+    let mut day = begin_day((old, new), (source, date), &packs, options);
     let folder = record::folder_of(&options.kept, source, old, new);
     if let Some(kept) = find_day(&folder, &day)? {
         return Ok(Some(kept));
@@ -127,6 +112,32 @@ pub async fn shadow_date(
     diffs.close()?;
     put_day(&folder, &day)?;
     Ok(Some(day))
+}
+
+/// A date of which nothing was compared yet.
+fn begin_day(
+    (old, new): (&Rules, &Rules),
+    (source, date): (&SourceName, BusinessDate),
+    packs: &[SourcePack],
+    options: &ShadowOptions,
+) -> ShadowDay {
+    let mut ignored = options.ignored.clone();
+    ignored.sort();
+    ignored.dedup();
+    ShadowDay {
+        format: SHADOW_FORMAT,
+        source: source.clone(),
+        stage: STAGE.to_owned(),
+        date,
+        old: old.hash().clone(),
+        new: new.hash().clone(),
+        inputs: name_inputs(packs),
+        verdict: ShadowVerdict::Agree,
+        pages: 0,
+        items: BTreeMap::new(),
+        fields: BTreeMap::new(),
+        ignored,
+    }
 }
 
 fn name_inputs(packs: &[SourcePack]) -> ContentHash {

@@ -22,6 +22,7 @@ async fn execute(path: &Path, sql: &'static str) {
     let mut connection = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
+        .foreign_keys(false)
         .connect()
         .await
         .unwrap();
@@ -88,7 +89,7 @@ async fn a_newer_line_is_refused_a_newer_number_is_not() {
     SqliteCatalog::open(&path).await.unwrap().close().await;
     execute(
         &path,
-        "INSERT INTO schema_migration VALUES (99, 2, 'later'); \
+        "INSERT INTO schema_migration VALUES (99, 3, 'later'); \
          ALTER TABLE commit_info ADD COLUMN later TEXT;",
     )
     .await;
@@ -97,12 +98,114 @@ async fn a_newer_line_is_refused_a_newer_number_is_not() {
     catalog.close().await;
     execute(
         &path,
-        "INSERT INTO schema_migration VALUES (100, 3, 'future')",
+        "INSERT INTO schema_migration VALUES (100, 4, 'future')",
     )
     .await;
     let error = refused(&path).await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("newer"), "{error}");
+}
+
+/// A file of line 2 keeps its statistics to the last character.
+#[tokio::test]
+async fn statistics_of_line_2_become_shapes_and_values() {
+    use crate::catalog::{ColumnStats, PartitionFilter, StatValue};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.db");
+    for migration in &MIGRATIONS[..2] {
+        execute(&path, migration.sql).await;
+    }
+    execute(
+        &path,
+        r#"CREATE TABLE schema_migration (number INTEGER NOT NULL PRIMARY KEY, line INTEGER NOT NULL,
+                                          name TEXT NOT NULL) STRICT;
+         INSERT INTO schema_migration VALUES (1, 1, 'init'), (2, 2, 'rows of files');
+         INSERT INTO dataset_partition_info
+         VALUES (1, 'p', 'clean', 'weibo', 'weibo', '2024-05-20', 1, 0, 'folder', 3, 3, 3, 'parquet',
+                 '2024-05-20T00:00:00.000001Z', '2024-05-20T00:00:00.000001Z', 1, 'active', 1, 'c', 'live', NULL, 1);
+         INSERT INTO partition_file
+         SELECT i, 'f' || i, 1, 'n' || i, 'parquet', 1, 1, printf('%064d', i), 'live', '{}', NULL, 'c', 1
+         FROM (SELECT 1 AS i UNION SELECT 2 UNION SELECT 3);
+         INSERT INTO file_stats
+         SELECT 1, '[' || char(10) || '[1,"標\"題\n]",null,"text","a\u0000\n[7,\"","微博\r",1,0],' || char(10)
+                   || '[2,"p",3,"decimal","-5","170141183460469231731687303715884105727",1,1],' || char(10)
+                   || '[3,"空",0,null,null,null,0,0]' || char(10) || ']';
+         INSERT INTO file_stats
+         SELECT 2, '[' || char(10) || '[1,"標\"題\n]",4,"text",null,"",0,1],' || char(10)
+                   || '[2,"p",0,"decimal",null,"7",0,0],' || char(10)
+                   || '[3,"空",9,null,null,null,0,0]' || char(10) || ']';
+         INSERT INTO file_stats
+         SELECT 3, '[' || char(10) || '[4,"x",0,"float","-0.0","5e-324",0,0]' || char(10) || ']';"#,
+    )
+    .await;
+    let catalog = SqliteCatalog::open(&path).await.unwrap();
+    let column = |field_id, name: &str, null_count, bounds: [Option<StatValue>; 2], exact| {
+        let [min, max] = bounds;
+        let (min_exact, max_exact) = exact;
+        ColumnStats {
+            field_id,
+            name: name.to_owned(),
+            null_count,
+            min,
+            max,
+            min_exact,
+            max_exact,
+        }
+    };
+    let text = |t: &str| Some(StatValue::Text(t.to_owned()));
+    let decimal = |n| Some(StatValue::Decimal(n));
+    let expected = [
+        column(
+            1,
+            "標\"題\n]",
+            None,
+            [text("a\0\n[7,\""), text("微博\r")],
+            (true, false),
+        ),
+        column(
+            2,
+            "p",
+            Some(3),
+            [decimal(-5), decimal(i128::MAX)],
+            (true, true),
+        ),
+        column(3, "空", Some(0), [None, None], (false, false)),
+        column(1, "標\"題\n]", Some(4), [None, text("")], (false, true)),
+        column(2, "p", Some(0), [None, decimal(7)], (false, false)),
+        column(3, "空", Some(9), [None, None], (false, false)),
+        column(
+            4,
+            "x",
+            Some(0),
+            [Some(StatValue::Float(-0.0)), Some(StatValue::Float(5e-324))],
+            (false, false),
+        ),
+    ];
+    let everything = PartitionFilter::default();
+    let stats = catalog.list_column_stats(&everything, &[]).await.unwrap();
+    let found: Vec<_> = stats.into_iter().map(|s| s.stats).collect();
+    assert_eq!(found, expected);
+    let shapes: i64 = sqlx::query_scalar("SELECT count(*) FROM stats_shape")
+        .fetch_one(&catalog.pool)
+        .await
+        .unwrap();
+    assert_eq!(shapes, 2);
+    let shown: Vec<(i64, Option<i64>, Option<String>, Option<String>, i64, i64)> = sqlx::query_as(
+        "SELECT field_id, null_count, value_kind, max_value, min_exact, max_exact FROM column_stats \
+         WHERE file_id = 'f2' ORDER BY field_id",
+    )
+    .fetch_all(&catalog.pool)
+    .await
+    .unwrap();
+    let shown_text = |t: &str| Some(t.to_owned());
+    assert_eq!(
+        shown,
+        [
+            (1, Some(4), shown_text("text"), shown_text(""), 0, 1),
+            (2, Some(0), shown_text("decimal"), shown_text("7"), 0, 0),
+            (3, Some(9), None, None, 0, 0),
+        ]
+    );
 }
 
 /// A file of line 1 keeps all it holds, and what it cannot be rebuilt from.
@@ -301,10 +404,13 @@ async fn catalog_at_size() {
               (WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
                SELECT i FROM n)
          WHERE p.dataset = 's7' AND p.dt = '2001-02-03';
+         INSERT INTO stats_shape (columns)
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+         SELECT '[' || char(10) || group_concat(json_array(i, 'column_' || i, 'int'), ',' || char(10))
+                || char(10) || ']' FROM n;
          INSERT INTO file_stats
-         SELECT f.seq, (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
-                        SELECT '[' || char(10) || group_concat(
-                                   json_array(i, 'column_' || i, 0, 'int', '1', '2', 1, 1), ',' || char(10))
+         SELECT f.seq, 1, (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+                        SELECT '[' || char(10) || group_concat(json_array(0, '1', '2', 3), ',' || char(10))
                                || char(10) || ']' FROM n)
          FROM partition_file f
          WHERE f.partition_seq IN

@@ -1,0 +1,240 @@
+//! As much of Thrift's compact protocol as it takes to walk the footer of a Parquet file: what is not wanted
+//! is passed over, texts and bytes are borrowed, nothing is allocated.
+//!
+//! The bytes are somebody's: every length is checked, nesting ends somewhere.
+
+/// How deep lists and structs may nest in what is passed over; footers nest five deep.
+const MAX_DEPTH: u32 = 32;
+
+/// Why bytes are not what they should be.
+pub(super) type Read<T> = std::result::Result<T, &'static str>;
+
+const ENDS_EARLY: &str = "it ends early";
+
+/// The type of a field or of the elements of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    True,
+    False,
+    Byte,
+    I16,
+    I32,
+    I64,
+    Double,
+    Binary,
+    List,
+    Set,
+    Map,
+    Struct,
+    Uuid,
+}
+
+impl Kind {
+    fn of(nibble: u8) -> Read<Self> {
+        Ok(match nibble {
+            1 => Self::True,
+            2 => Self::False,
+            3 => Self::Byte,
+            4 => Self::I16,
+            5 => Self::I32,
+            6 => Self::I64,
+            7 => Self::Double,
+            8 => Self::Binary,
+            9 => Self::List,
+            10 => Self::Set,
+            11 => Self::Map,
+            12 => Self::Struct,
+            13 => Self::Uuid,
+            _ => return Err("it holds a type that does not exist"),
+        })
+    }
+}
+
+/// What is left to be read.
+#[derive(Debug, Clone)]
+pub(super) struct Thrift<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Thrift<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        let (first, rest) = self.rest.split_first().ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    fn take(&mut self, length: usize) -> Read<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn varint(&mut self) -> Read<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("it holds a number that does not end")
+    }
+
+    /// A number of any width.
+    pub(super) fn int(&mut self) -> Read<i64> {
+        let zigzag = self.varint()?;
+        Ok((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+    }
+
+    /// A text or bytes.
+    pub(super) fn binary(&mut self) -> Read<&'a [u8]> {
+        let length = self.varint()?;
+        self.take(usize::try_from(length).map_err(|_| ENDS_EARLY)?)
+    }
+
+    /// The next field of a struct, after the one with the id `last`; `None` at its end.
+    pub(super) fn field(&mut self, last: i16) -> Read<Option<(i16, Kind)>> {
+        let head = self.byte()?;
+        if head & 0xf == 0 {
+            return Ok(None);
+        }
+        let id = match head >> 4 {
+            0 => i16::try_from(self.int()?).ok(),
+            delta => last.checked_add(i16::from(delta)),
+        };
+        let id = id.ok_or("it holds a field whose number cannot be")?;
+        Ok(Some((id, Kind::of(head & 0xf)?)))
+    }
+
+    /// The head of a list or a set: the type of its elements, and how many there are.
+    pub(super) fn list(&mut self) -> Read<(Kind, usize)> {
+        let head = self.byte()?;
+        // Some writers leave the type of an empty list out.
+        if head == 0 {
+            return Ok((Kind::Byte, 0));
+        }
+        let count = match head >> 4 {
+            15 => usize::try_from(self.varint()?).map_err(|_| ENDS_EARLY)?,
+            count => usize::from(count),
+        };
+        // An element is a byte at least.
+        if count > self.rest.len() {
+            return Err(ENDS_EARLY);
+        }
+        Ok((Kind::of(head & 0xf)?, count))
+    }
+
+    /// Passes over a field of this type.
+    pub(super) fn skip(&mut self, kind: Kind) -> Read<()> {
+        self.skip_within(kind, MAX_DEPTH)
+    }
+
+    fn skip_within(&mut self, kind: Kind, depth: u32) -> Read<()> {
+        let depth = depth.checked_sub(1).ok_or("it nests too deep")?;
+        match kind {
+            Kind::True | Kind::False => Ok(()),
+            Kind::Byte => self.byte().map(drop),
+            Kind::I16 | Kind::I32 | Kind::I64 => self.varint().map(drop),
+            Kind::Double => self.take(8).map(drop),
+            Kind::Uuid => self.take(16).map(drop),
+            Kind::Binary => self.binary().map(drop),
+            Kind::List | Kind::Set => {
+                let (kind, count) = self.list()?;
+                (0..count).try_for_each(|_| self.skip_element(kind, depth))
+            }
+            Kind::Map => self.skip_map(depth),
+            Kind::Struct => {
+                let mut last = 0;
+                while let Some((id, kind)) = self.field(last)? {
+                    last = id;
+                    self.skip_within(kind, depth)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// In a list a truth is a byte; as a field it stands in the field's head.
+    fn skip_element(&mut self, kind: Kind, depth: u32) -> Read<()> {
+        match kind {
+            Kind::True | Kind::False => self.byte().map(drop),
+            _ => self.skip_within(kind, depth),
+        }
+    }
+
+    fn skip_map(&mut self, depth: u32) -> Read<()> {
+        let count = self.varint()?;
+        if count == 0 {
+            return Ok(());
+        }
+        let kinds = self.byte()?;
+        let (key, value) = (Kind::of(kinds >> 4)?, Kind::of(kinds & 0xf)?);
+        for _ in 0..count {
+            self.skip_element(key, depth)?;
+            self.skip_element(value, depth)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts_are_read() {
+        let mut thrift = Thrift::new(&[0x01, 0xfe, 0xff, 0x03, 0x02, b'a', b'b']);
+        assert_eq!(thrift.int(), Ok(-1));
+        assert_eq!(thrift.int(), Ok(32_767));
+        assert_eq!(thrift.binary(), Ok(&b"ab"[..]));
+        assert_eq!(thrift.left(), 0);
+        let least = [[0xff; 9].as_slice(), &[0x01]].concat();
+        assert_eq!(Thrift::new(&least).int(), Ok(i64::MIN));
+        for wrong in [&[][..], &[0xff; 11], &[0x05, b'a']] {
+            assert!(Thrift::new(wrong).binary().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn all_that_a_struct_may_hold_is_passed_over() {
+        let held = [
+            &[0x11, 0x12, 0x13, 7, 0x14, 2, 0x15, 2, 0x16, 2][..],
+            &[0x17, 1, 2, 3, 4, 5, 6, 7, 8, 0x18, 1, b'a'],
+            // Lists of truths, of numbers, of nothing, of 16 bytes.
+            &[0x19, 0x21, 1, 2, 0x1a, 0x15, 4, 0x19, 0x00, 0x19, 0xf3, 16],
+            &[0; 16],
+            // Maps, one of them empty; a struct within a struct; a field number by itself.
+            &[0x1b, 0, 0x1b, 1, 0x85, 1, b'k', 2, 0x1c, 0x1c, 0, 0],
+            &[0x05, 0xc8, 0x01, 2, 0],
+            b"rest",
+        ]
+        .concat();
+        let mut thrift = Thrift::new(&held);
+        assert_eq!(thrift.skip(Kind::Struct), Ok(()));
+        assert_eq!(thrift.left(), 4);
+        // Cut anywhere, it is an error.
+        for length in 0..held.len() - 4 {
+            assert!(Thrift::new(&held[..length]).skip(Kind::Struct).is_err());
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_an_error() {
+        assert!(Thrift::new(&[0x19; 4096]).skip(Kind::List).is_err());
+        assert!(Thrift::new(&[0x1c; 4096]).skip(Kind::Struct).is_err());
+        // A list of more elements than there are bytes.
+        let endless = [0xf3, 0xff, 0xff, 0xff, 0xff, 0x07, 0, 0];
+        assert!(Thrift::new(&endless).skip(Kind::List).is_err());
+        assert!(Thrift::new(&[0x1e, 0]).skip(Kind::Struct).is_err());
+    }
+}
