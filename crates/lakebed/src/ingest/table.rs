@@ -303,7 +303,7 @@ async fn name_files(lake: &Lake, staged: &StagedTable) -> Result<Vec<DataFileSpe
         let of = (&request.dataset, &staged.key);
         let read = read_footer_stats(lake, of.0, of.1, &spec, Some(&staged.attempt), &mut schema);
         if let Some(stats) = read.await? {
-            spec.bounds = bounds_of(&request.fields, &request.bounds, &stats);
+            spec.bounds = bounds_of(&request.fields, &request.bounds, &stats)?;
         }
         named.push(spec);
     }
