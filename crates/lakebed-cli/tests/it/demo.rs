@@ -59,7 +59,7 @@ fn five_days_are_lived_through_and_leave_a_page() {
     for wanted in [
         "澄湖市",
         "<polyline",
-        "class=\"STALE\"",
+        "class=\"stale\"",
         "Another markup: red",
         "<td class=\"n\">130</td>",
     ] {
@@ -90,7 +90,7 @@ fn five_days_are_lived_through_and_leave_a_page() {
     for stage in stages {
         let standing = stage["standing"].as_str().unwrap();
         let is_parse = stage["stage"].as_str().unwrap().starts_with("parse");
-        let good = ["done", "not due"].contains(&standing) || (is_parse && standing == "STALE");
+        let good = ["done", "not_due"].contains(&standing) || (is_parse && standing == "stale");
         assert!(good, "{stage}");
     }
     // A folder that a demo made may be made anew by the other one.

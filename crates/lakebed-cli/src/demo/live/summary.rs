@@ -25,7 +25,7 @@ const STYLE: &str = "body{font:15px/1.55 system-ui,'Noto Sans TC','PingFang TC',
 main{max-width:62rem;margin:0 auto;padding:1.5rem}h1{margin:.2rem 0}h2{margin:2rem 0 .6rem;font-size:1.15rem}\
 p.lead{color:#5b6b75;margin-top:0}table{border-collapse:collapse;background:#fff;width:100%}\
 th,td{padding:.35rem .6rem;border:1px solid #dde4e8;text-align:left;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}\
-.done{background:#dff3e4}.red{background:#f9d9d3}.STALE{background:#fbe9c6}.missing,.outdated{background:#eef1f3;color:#5b6b75}\
+.done{background:#dff3e4}.red{background:#f9d9d3}.stale{background:#fbe9c6}.missing,.outdated{background:#eef1f3;color:#5b6b75}\
 pre{background:#fff;border:1px solid #dde4e8;padding:.8rem;overflow:auto}svg{background:#fff;border:1px solid #dde4e8;width:100%;height:auto}\
 .grid{overflow:auto}";
 
@@ -124,9 +124,10 @@ fn grid(status: &Value) -> String {
             put(
                 &mut html,
                 format_args!(
-                    "<td class=\"{0}\" title=\"{1}\">{0}</td>",
+                    "<td class=\"{}\" title=\"{}\">{}</td>",
                     escape(&standing),
-                    escape(&why)
+                    escape(&why),
+                    escape(&shown(&standing))
                 ),
             );
         }
@@ -134,6 +135,15 @@ fn grid(status: &Value) -> String {
     }
     html.push_str("</table>\n");
     html
+}
+
+/// As `lakebed status` shows it: what waits for a person stands out.
+fn shown(standing: &str) -> String {
+    match standing {
+        "stale" => "STALE".to_owned(),
+        "not_due" => "-".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// Rows of a query as they came.
