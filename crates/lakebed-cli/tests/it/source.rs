@@ -95,6 +95,31 @@ fn a_skeleton_is_ready_once_its_schema_is_published() {
             ["近捷運", "可寵物"]
         ])
     );
+    // Words that TOML would misread.
+    let odd = [
+        "source",
+        "new",
+        "odd",
+        "--url",
+        "http://a.example/\"quo\\te",
+        "--contact",
+        "https://a.example/\"x",
+    ];
+    lake.run(&odd).ok();
+    let shown = lake
+        .run(&["source", "show", "odd", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(
+        json!([shown["crawl"]["user_agent"], shown["url"]]),
+        json!([
+            "odd-crawler/1.0 (+https://a.example/\"x)",
+            "http://a.example/%22quo/te"
+        ])
+    );
+    lake.run(&["source", "new", "odd2", "--contact", "a\nb"])
+        .code(2)
+        .says(&["--contact"]);
     // A second one changes nothing.
     let before = fs::read(lake.project().join("sources/homes/source.toml")).unwrap();
     lake.run(&["source", "new", "homes"])

@@ -67,7 +67,7 @@ pub(crate) async fn new(args: SourceNewArgs, globals: &Globals<'_>) -> Result<Ex
         ("@TITLE@", title_line(args.title.as_deref())),
         ("@URL@", site.url.clone()),
         ("@HOST@", site.host.clone()),
-        ("@AGENT@", agent(&name, args.contact.as_deref())),
+        ("@AGENT@", agent(&name, args.contact.as_deref())?),
         ("@PRIVATE@", private_line(&site.host)),
     ];
     let fill = |text: &str| {
@@ -130,7 +130,10 @@ impl Site {
         let host = url.host().to_owned();
         let root = url.origin();
         Ok(Self {
-            url: text.to_owned(),
+            url: match text.contains(is_special) {
+                true => url.as_str().to_owned(),
+                false => text.to_owned(),
+            },
             host,
             root,
         })
@@ -144,13 +147,24 @@ fn title_line(title: Option<&str>) -> String {
     }
 }
 
-fn agent(name: &SourceName, contact: Option<&str>) -> String {
+fn agent(name: &SourceName, contact: Option<&str>) -> Result<String> {
     let contact = match contact {
+        Some(contact) if contact.contains(char::is_control) => {
+            let shown = contact.escape_default();
+            let what = format!("`{shown}` is sent with every request: it has no line breaks");
+            return Err(Error::invalid(what).with("option", "--contact"));
+        }
         Some(contact) if contact.contains("://") => format!("+{contact}"),
         Some(contact) => format!("+mailto:{}", contact.trim_start_matches("mailto:")),
         None => NO_CONTACT.to_owned(),
     };
-    format!("{name}-crawler/1.0 ({contact})")
+    let agent = format!("{name}-crawler/1.0 ({contact})");
+    Ok(agent.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// What cannot stand in a text of TOML as it is.
+fn is_special(c: char) -> bool {
+    c.is_control() || matches!(c, '"' | '\\')
 }
 
 /// A site on this machine is reached only where the source allows it.
@@ -169,12 +183,16 @@ fn private_line(host: &str) -> String {
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder.display(), e))?;
+    // What a call left that died is as good.
+    if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
+        return Ok(());
+    }
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).open(path);
     let written = file.and_then(|mut f| f.write_all(text.as_bytes()));
     written.map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Error::already_exists("a file of the skeleton is there already")
+            Error::already_exists("another file stands where one of the skeleton would")
                 .with("file", path.display())
                 .hint("move it away, or write the rest by hand; nothing is overwritten")
         }
