@@ -112,14 +112,16 @@ def data(form: str, rows: int) -> pathlib.Path:
     return path
 
 
+def built(name: str) -> pathlib.Path:
+    """A program of the release build: both are made at once, with the same features of what they share."""
+    note(f"building {name}")
+    run(["cargo", "build", "--release", "--locked", "-p", "lakebed-cli", "-p", "lakebed-bench"], cwd=ROOT)
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / name
+
+
 def harness(options) -> pathlib.Path:
     """The small program of bench/harness, built where none is given."""
-    if options.harness is None:
-        note("building bench/harness")
-        target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target" / "bench-harness"))
-        run(["cargo", "build", "--release", "--locked", "--manifest-path", BENCH / "harness" / "Cargo.toml"],
-            env=os.environ | {"CARGO_TARGET_DIR": str(target)})
-        options.harness = target / "release" / "lakebed-bench"
+    options.harness = options.harness or built("lakebed-bench")
     return options.harness
 
 

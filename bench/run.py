@@ -45,7 +45,7 @@ import parsing
 import planning
 import queries
 import scale
-from measure import OUT, ROOT, note, run, venv_python
+from measure import OUT, ROOT, built, note, run, venv_python
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 
@@ -124,9 +124,7 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     options.built = options.lakebed is None
     if options.built and options.parts != ["build"]:
-        note("building")
-        run(["cargo", "build", "--release", "--locked"], cwd=ROOT)
-        options.lakebed = ROOT / "target" / "release" / "lakebed"
+        options.lakebed = built("lakebed")
     options.lakebed = options.lakebed and options.lakebed.resolve()
     options.harness = options.harness and options.harness.resolve()
     for part in options.parts:

@@ -215,6 +215,7 @@ fn input(template: &Template, dataset: &DatasetRef, n: u64) -> InputSpec {
         rules: hash("rules", dataset, 0).short().to_owned(),
         batch: None,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
     }
 }
 
