@@ -115,10 +115,9 @@ impl<'a> Value<'a> {
     fn write(self, to: &mut String) {
         match self {
             Self::Text(text) => push_text(to, text),
-            Self::Int(n) => push_shown(to, n),
-            // Short ones are written faster.
+            Self::Int(n) => push_int(to, n),
             Self::Decimal(n) => match i64::try_from(n) {
-                Ok(n) => push_shown(to, n),
+                Ok(n) => push_int(to, n),
                 Err(_) => push_shown(to, n),
             },
             Self::Float(x) => push_shown(to, format_args!("{x:?}")),
@@ -138,23 +137,41 @@ impl<'a> Value<'a> {
 
 /// Adds a JSON text.
 fn push_text(to: &mut String, text: &str) {
+    // All of these are characters of their own.
+    let is_special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     to.push('"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        // All of these are characters of their own.
-        if !matches!(byte, b'"' | b'\\' | 0..=0x1f) {
-            continue;
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(is_special) {
+        let (plain, special) = rest.split_at(at);
+        to.push_str(plain);
+        let mut special = special.chars();
+        match special.next() {
+            Some('"') => to.push_str("\\\""),
+            Some('\\') => to.push_str("\\\\"),
+            Some('\n') => to.push_str("\\n"),
+            Some(other) => push_fmt(to, format_args!("\\u{:04x}", u32::from(other))),
+            None => {}
         }
-        to.push_str(text.get(plain..at).unwrap_or_default());
-        plain = at + 1;
-        match byte {
-            b'"' => to.push_str("\\\""),
-            b'\\' => to.push_str("\\\\"),
-            b'\n' => to.push_str("\\n"),
-            other => push_fmt(to, format_args!("\\u{other:04x}")),
+        rest = special.as_str();
+    }
+    to.push_str(rest);
+    to.push('"');
+}
+
+/// Adds a whole number as a JSON text, digit by digit: there are some twenty in each file.
+fn push_int(to: &mut String, n: i64) {
+    let mut digits = [b'0'; 20];
+    let (mut used, mut rest) = (0, n.unsigned_abs());
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        (used, rest) = (used + 1, rest / 10);
+        if rest == 0 {
+            break;
         }
     }
-    to.push_str(text.get(plain..).unwrap_or_default());
+    let shown = digits.get(digits.len() - used..).unwrap_or_default();
+    to.push_str(if n < 0 { "\"-" } else { "\"" });
+    to.push_str(std::str::from_utf8(shown).unwrap_or_default());
     to.push('"');
 }
 

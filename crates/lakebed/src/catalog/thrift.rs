@@ -58,8 +58,9 @@ impl Damage {
 
 /// The type of a field or of the elements of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Kind {
-    True,
+    True = 1,
     False,
     Byte,
     I16,
@@ -180,10 +181,15 @@ impl<'a> Thrift<'a> {
 
     /// The head of a list or a set: the type of its elements, and how many there are.
     pub(super) fn list(&mut self) -> Read<(Kind, usize)> {
+        let (kind, count) = self.list_head()?;
+        Ok((Kind::of(kind)?, count))
+    }
+
+    fn list_head(&mut self) -> Read<(u8, usize)> {
         let head = self.byte()?;
         // Some writers leave the type of an empty list out.
         if head == 0 {
-            return Ok((Kind::Byte, 0));
+            return Ok((Kind::Byte as u8, 0));
         }
         let count = match head >> 4 {
             15 => usize::try_from(self.varint()?).map_err(|_| Damage::EndsEarly)?,
@@ -193,45 +199,45 @@ impl<'a> Thrift<'a> {
         if count > self.rest.len() {
             return Err(Damage::EndsEarly);
         }
-        Ok((Kind::of(head & 0xf)?, count))
+        Ok((head & 0xf, count))
     }
 
     /// Passes over a field of this type.
     #[inline]
     pub(super) fn skip(&mut self, kind: Kind) -> Read<()> {
-        self.rest = after(self.rest, kind, MAX_DEPTH).ok_or(Damage::EndsEarly)?;
+        self.rest = after(self.rest, kind as u8, MAX_DEPTH).ok_or(Damage::EndsEarly)?;
         Ok(())
     }
 }
 
-/// What follows a field of this type; `None` where it does not end, or nests too deep. By value, from slice to
-/// slice, since most of a footer is passed over.
-fn after(rest: &[u8], kind: Kind, depth: u32) -> Option<&[u8]> {
+/// What follows a field of this type, a nibble; `None` where it does not end, or nests too deep. By value, from
+/// slice to slice, and as small as it can be: most of a footer is passed over.
+fn after(rest: &[u8], kind: u8, depth: u32) -> Option<&[u8]> {
     match kind {
-        Kind::True | Kind::False => Some(rest),
-        Kind::Byte => rest.get(1..),
-        Kind::I16 | Kind::I32 | Kind::I64 => after_varint(rest),
-        Kind::Double => rest.get(8..),
-        Kind::Uuid => rest.get(16..),
-        Kind::Binary => after_binary(rest),
-        Kind::List | Kind::Set => after_list(rest, depth.checked_sub(1)?),
-        Kind::Map => after_map(rest, depth.checked_sub(1)?),
-        Kind::Struct => after_struct(rest, depth.checked_sub(1)?),
+        // A truth stands in the field's head.
+        1 | 2 => Some(rest),
+        3 => rest.get(1..),
+        4..=6 => after_varint(rest),
+        7 => rest.get(8..),
+        8 => after_binary(rest),
+        9 | 10 => after_list(rest, depth.checked_sub(1)?),
+        11 => after_map(rest, depth.checked_sub(1)?),
+        12 => after_struct(rest, depth.checked_sub(1)?),
+        13 => rest.get(16..),
+        _ => None,
     }
 }
 
 #[inline]
-fn after_varint(rest: &[u8]) -> Option<&[u8]> {
-    let (first, mut rest) = rest.split_first()?;
-    let mut byte = *first;
-    for _ in 0..9 {
+fn after_varint(mut rest: &[u8]) -> Option<&[u8]> {
+    for _ in 0..10 {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
         if byte & 0x80 == 0 {
             return Some(rest);
         }
-        let (next, after) = rest.split_first()?;
-        (byte, rest) = (*next, after);
     }
-    (byte & 0x80 == 0).then_some(rest)
+    None
 }
 
 #[inline]
@@ -244,21 +250,20 @@ fn after_binary(rest: &[u8]) -> Option<&[u8]> {
 fn after_struct(mut rest: &[u8], depth: u32) -> Option<&[u8]> {
     loop {
         let (head, after_head) = rest.split_first()?;
-        let kind = match head & 0xf {
-            0 => return Some(after_head),
-            nibble => Kind::of(nibble).ok()?,
-        };
-        rest = match head >> 4 {
-            0 => after_varint(after_head)?,
-            _ => after_head,
-        };
-        rest = after(rest, kind, depth)?;
+        rest = after_head;
+        if head & 0xf == 0 {
+            return Some(rest);
+        }
+        if head >> 4 == 0 {
+            rest = after_varint(rest)?;
+        }
+        rest = after(rest, head & 0xf, depth)?;
     }
 }
 
 fn after_list(rest: &[u8], depth: u32) -> Option<&[u8]> {
     let mut thrift = Thrift::new(rest);
-    let (kind, count) = thrift.list().ok()?;
+    let (kind, count) = thrift.list_head().ok()?;
     let mut rest = thrift.rest;
     for _ in 0..count {
         rest = after_element(rest, kind, depth)?;
@@ -266,11 +271,11 @@ fn after_list(rest: &[u8], depth: u32) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// In a list a truth is a byte; as a field it stands in the field's head.
+/// In a list a truth is a byte.
 #[inline]
-fn after_element(rest: &[u8], kind: Kind, depth: u32) -> Option<&[u8]> {
+fn after_element(rest: &[u8], kind: u8, depth: u32) -> Option<&[u8]> {
     match kind {
-        Kind::True | Kind::False => rest.get(1..),
+        1 | 2 => rest.get(1..),
         _ => after(rest, kind, depth),
     }
 }
@@ -282,11 +287,10 @@ fn after_map(rest: &[u8], depth: u32) -> Option<&[u8]> {
         return Some(thrift.rest);
     }
     let kinds = thrift.byte().ok()?;
-    let (key, value) = (Kind::of(kinds >> 4).ok()?, Kind::of(kinds & 0xf).ok()?);
     let mut rest = thrift.rest;
     for _ in 0..count {
-        rest = after_element(rest, key, depth)?;
-        rest = after_element(rest, value, depth)?;
+        rest = after_element(rest, kinds >> 4, depth)?;
+        rest = after_element(rest, kinds & 0xf, depth)?;
     }
     Some(rest)
 }

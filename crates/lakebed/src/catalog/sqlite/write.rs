@@ -20,7 +20,7 @@ use crate::spec::PartitionKey;
 /// Most variables of one statement that SQLite takes.
 const MAX_VARIABLES: usize = 32_766;
 /// Rows of one insert: while SQLite puts some, the next ones are bound.
-const SIZES: [usize; 4] = [512, 64, 8, 1];
+const SIZES: [usize; 6] = [512, 128, 32, 8, 2, 1];
 
 /// An insert of many rows: the columns, how many they are, and what follows the values.
 struct Insert {
