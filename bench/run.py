@@ -14,6 +14,8 @@ Parts (default: all but scale and build):
     queue       claims and finishes a second on SQLite, PostgreSQL and MariaDB, beside bare SQL
     packs       size and speed of packs, beside `tar | zstd -9` and warcio
     parse       pages a second through declared rules, beside parsel and selectolax
+    flow        what a stage costs beside its own work, beside GNU make
+    fold        a day of a million objects over yesterday's snapshot, beside DuckDB with the same rules as SQL
     fetch       requests a second of a crawl, and its memory over a hundred thousand
     scale       audit, rebuild and planning at 100,000 partitions and 1,000,000 files (see --part-of-scale)
     build       a cold release build (some 15 to 30 minutes)
@@ -35,6 +37,8 @@ import claims
 import commits
 import days
 import fetch
+import flows
+import fold
 import ingest
 import packs
 import parsing
@@ -58,11 +62,11 @@ def build_part(options) -> str:
 
 PARTS = {"ingest": ingest.ingest_part, "shapes": ingest.shapes_part, "memory": ingest.memory_part,
          "planning": planning.planning_part, "queries": queries.queries_part, "days": days.days_part,
-         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "parse": parsing.parse_part, "fetch": fetch.fetch_part,
+         "commits": commits.commits_part, "queue": claims.queue_part, "packs": packs.packs_part, "parse": parsing.parse_part, "fold": fold.fold_part, "flow": flows.flow_part, "fetch": fetch.fetch_part,
          "scale": scale.scale_part, "build": build_part}
 LONG = {"scale", "build"}
-# What a part measures against; queue and scale have no peer in Python, build none at all.
-PEERS = {"commits": ("lakes", "duckdb deltalake"), "queue": None, "packs": ("crawls", "warcio"), "fetch": ("crawls", "scrapy"), "parse": ("crawls", "parsel selectolax"),
+# What a part measures against; queue, flow and scale have no peer in Python, build none at all.
+PEERS = {"commits": ("lakes", "duckdb deltalake"), "queue": None, "flow": None, "packs": ("crawls", "warcio"), "fetch": ("crawls", "scrapy"), "parse": ("crawls", "parsel selectolax"),
          "scale": None, "build": None}
 
 

@@ -4,8 +4,8 @@
     kill_points.py --lakebed target/debug/lakebed [POINT...]
 
 Needs a debug build (release builds contain no kill points) and the venv of requirements.txt. For every point in
-crates/lakebed/src/fault.rs but those of packs (crates/lakebed/tests/pack_kill.rs attacks them), in every situation whose
-command reaches it:
+crates/lakebed/src/fault.rs but those of packs (crates/lakebed/tests/pack_kill.rs attacks them) and of `parse`
+(crates/lakebed-cli/tests/it/parse_runs.rs), in every situation whose command reaches it:
 
 1. the command dies there, as `kill -9` would end it;
 2. before anything else opens the lake, DuckDB, Polars, pyarrow, pandas and ClickHouse read its folders: they agree, they
@@ -58,6 +58,24 @@ ADDED = """
 id = {id}
 name = "{name}"
 type = "string"
+"""
+
+
+FOLD = """
+[fold.thing]
+key = ["k"]
+[[fold.thing.from]]
+name = "list"
+dataset = "kill"
+presence = true
+[fold.thing.field]
+title = "newest"
+days_absent = "days_absent"
+seen = "last_seen"
+[seed]
+fold = "thing"
+url = "https://kill.example/{k}"
+detailed = "seen"
 """
 
 
@@ -239,6 +257,15 @@ def correct_sealed(lake: Lake) -> None:
     lake.ok("correct", DATASET, lake.folder / "right.jsonl", "--date", SEALED)
 
 
+def declare_fold(lake: Lake) -> None:
+    """A fold of the dataset, and a plan from it, with the schemas that follow."""
+    with (lake.folder / "sources" / "kill" / "source.toml").open("a", encoding="utf-8") as file:
+        file.write(FOLD)
+    lake.ok("fold", "kill", "--schema")
+    for dataset in ("feature/kill.thing", "feature/kill.thing_events"):
+        lake.ok("schema", "publish", dataset, "1")
+
+
 def new_rows(lake: Lake) -> tuple:
     return ("ingest", lake.dataset, lake.folder / "new.jsonl", "--date", OPEN_DAY, "--on-mismatch", "quarantine")
 
@@ -280,6 +307,9 @@ SITUATIONS = [
               range(0, 200), correct_sealed, range(600, 650), collections.Counter(range(200, 400)) +
               collections.Counter(range(600, 650))),
     Situation("repair", lambda lake: ("audit", "--repair"), prepare=die_in_the_stage),
+    # They add no row to the dataset; what they make themselves is compared in crates/lakebed-cli/tests/it/fold.rs.
+    Situation("fold of a date", lambda lake: ("fold", "kill", "--date", SEALED), prepare=declare_fold),
+    Situation("plan of a date", lambda lake: ("seed", "kill", "--date", SEALED), prepare=declare_fold),
     Situation("ingest of lines with rejects", new_rows, range(400, 500), lines=True),
     Situation("correct lines of a sealed date", lambda lake: ("correct", LINES, lake.folder / "right.jsonl", "--date", SEALED),
               range(600, 650), removes=range(0, 200), lines=True),
@@ -344,7 +374,7 @@ def kill_points() -> list[str]:
     listed = re.search(r"KILL_POINTS: \[&str; \d+\] = \[(.*?)\];", source, re.S)
     if listed is None:
         raise SystemExit("fault.rs lists no kill points")
-    return [point for point in re.findall(r'"([^"]+)"', listed[1]) if not point.startswith("pack.")]
+    return [point for point in re.findall(r'"([^"]+)"', listed[1]) if not point.startswith(("pack.", "parse.", "fold.", "seed.", "flow.", "derive."))]
 
 
 def main() -> int:

@@ -111,6 +111,7 @@ fn request(job: &Job, file: &Path) -> IngestRequest {
         restore: false,
         rejects_of: None,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
         bounds: Vec::new(),
         provenance: Some(Provenance::Live),
         by: By {

@@ -4,6 +4,7 @@
 //! or by a verdict. The table stands in docs/cli.md, too; a test compares.
 
 use lakebed::ErrorKind;
+use lakebed::flow::{FlowTrouble, FoldRefusalKind};
 use lakebed::queue::BreachKind;
 
 /// What the process ends with.
@@ -21,12 +22,16 @@ pub(crate) enum Exit {
     Failed,
     /// 10 to 18: a crawl did not end green, and why; the first reason where there are several.
     Red(BreachKind),
+    /// 20 to 27: a fold or a plan was not made, and why.
+    Unfit(FoldRefusalKind),
+    /// 30 to 34: a flow did not end well, and why; the first of these where there are several.
+    Flow(FlowTrouble),
 }
 
 impl Exit {
     /// Every code, in order.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::Done,
         Self::No,
         Self::Usage,
@@ -41,6 +46,19 @@ impl Exit {
         Self::Red(BreachKind::TooManyDead),
         Self::Red(BreachKind::MissingCapture),
         Self::Red(BreachKind::ShortGroup),
+        Self::Unfit(FoldRefusalKind::NotReady),
+        Self::Unfit(FoldRefusalKind::NoSnapshot),
+        Self::Unfit(FoldRefusalKind::Changed),
+        Self::Unfit(FoldRefusalKind::MassVanished),
+        Self::Unfit(FoldRefusalKind::NoSchema),
+        Self::Unfit(FoldRefusalKind::NoYesterday),
+        Self::Unfit(FoldRefusalKind::ListNotComplete),
+        Self::Unfit(FoldRefusalKind::OtherPlan),
+        Self::Flow(FlowTrouble::Failed),
+        Self::Flow(FlowTrouble::TimedOut),
+        Self::Flow(FlowTrouble::Stale),
+        Self::Flow(FlowTrouble::Busy),
+        Self::Flow(FlowTrouble::Told),
     ];
 
     /// The number.
@@ -61,6 +79,23 @@ impl Exit {
                 BreachKind::TooManyDead => 16,
                 BreachKind::MissingCapture => 17,
                 BreachKind::ShortGroup => 18,
+            },
+            Self::Unfit(kind) => match kind {
+                FoldRefusalKind::NotReady => 20,
+                FoldRefusalKind::NoSnapshot => 21,
+                FoldRefusalKind::Changed => 22,
+                FoldRefusalKind::MassVanished => 23,
+                FoldRefusalKind::NoSchema => 24,
+                FoldRefusalKind::NoYesterday => 25,
+                FoldRefusalKind::ListNotComplete => 26,
+                FoldRefusalKind::OtherPlan => 27,
+            },
+            Self::Flow(trouble) => match trouble {
+                FlowTrouble::Failed => 30,
+                FlowTrouble::TimedOut => 31,
+                FlowTrouble::Stale => 32,
+                FlowTrouble::Busy => 33,
+                FlowTrouble::Told => 34,
             },
         }
     }
@@ -98,6 +133,39 @@ impl Exit {
                     "crawl: a request is done and its response is not there"
                 }
                 BreachKind::ShortGroup => "crawl: a list announced more than came",
+            },
+            Self::Unfit(kind) => match kind {
+                FoldRefusalKind::NotReady => {
+                    "fold: an input of the date is not sealed, or not there"
+                }
+                FoldRefusalKind::NoSnapshot => {
+                    "fold: there is no final snapshot in reach to begin from"
+                }
+                FoldRefusalKind::Changed => {
+                    "fold: the date was folded of other rows or by other rules"
+                }
+                FoldRefusalKind::MassVanished => {
+                    "fold: too much of what was there would vanish at once"
+                }
+                FoldRefusalKind::NoSchema => {
+                    "fold, seed: the schema versions that follow from the rules are not published"
+                }
+                FoldRefusalKind::NoYesterday => {
+                    "seed: the final snapshot of the day before is not there"
+                }
+                FoldRefusalKind::ListNotComplete => "seed: the list of the date is not complete",
+                FoldRefusalKind::OtherPlan => "seed: another plan of the run is there",
+            },
+            Self::Flow(trouble) => match trouble {
+                FlowTrouble::Failed => {
+                    "flow: a stage failed; those that do not depend on it were done"
+                }
+                FlowTrouble::TimedOut => "flow: a stage took longer than it may and was ended",
+                FlowTrouble::Stale => {
+                    "flow: the rules of a stage have changed since it was done; `--from-stage` does it again"
+                }
+                FlowTrouble::Busy => "flow: another call runs the source and date",
+                FlowTrouble::Told => "flow: it was told to end; the same command goes on",
             },
         }
     }
@@ -151,6 +219,12 @@ mod tests {
     #[test]
     fn codes_are_each_others_own() {
         let codes: Vec<u8> = Exit::ALL.into_iter().map(Exit::code).collect();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 18]);
+        assert_eq!(
+            codes,
+            [
+                0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 27,
+                30, 31, 32, 33, 34
+            ]
+        );
     }
 }

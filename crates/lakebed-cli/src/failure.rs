@@ -22,15 +22,20 @@ const ERROR_FORMAT: u32 = 1;
 
 /// Tells the error and gives the exit code for it.
 pub(crate) fn report(printer: &Printer, error: &Error) -> Exit {
+    report_as(printer, error, Exit::of_error(error.kind()))
+}
+
+/// Tells an error that has a code of its own.
+pub(crate) fn report_as(printer: &Printer, error: &Error, exit: Exit) -> Exit {
     printer.stderr(&error_text(error, printer.color()));
     match printer.format() {
         TextFormat::Text => {}
         TextFormat::Json => {
-            let object = error_json(error, &printer.now().to_string());
+            let object = error_json(error, exit, &printer.now().to_string());
             printer.stderr(&format!("{object}\n"));
         }
     }
-    Exit::of_error(error.kind())
+    exit
 }
 
 /// The text form; every line ends with a line break.
@@ -84,7 +89,7 @@ fn causes(error: &Error) -> Vec<String> {
 }
 
 /// The JSON form: `{"format": 1, "error": {kind, message, details, context, hints, causes, exit_code, at}}`.
-fn error_json(error: &Error, at: &str) -> Value {
+fn error_json(error: &Error, exit: Exit, at: &str) -> Value {
     let mut context = Map::new();
     for (key, value) in error.context() {
         let mut name = (*key).to_owned();
@@ -104,7 +109,7 @@ fn error_json(error: &Error, at: &str) -> Value {
             "context": context,
             "hints": error.hints(),
             "causes": causes(error),
-            "exit_code": Exit::of_error(error.kind()).code(),
+            "exit_code": exit.code(),
             "retryable": error.is_retryable(),
             "at": at,
         }
@@ -149,7 +154,7 @@ mod tests {
 
     #[test]
     fn json_keeps_every_context_pair() {
-        let value = error_json(&sample(), "2026-11-30T00:00:00Z");
+        let value = error_json(&sample(), Exit::Failed, "2026-11-30T00:00:00Z");
         assert_eq!(value["error"]["context"]["line"], "3");
         assert_eq!(value["error"]["context"]["line_2"], "4");
         assert_eq!(value["error"]["kind"], "unavailable");

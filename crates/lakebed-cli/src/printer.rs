@@ -139,6 +139,14 @@ impl Printer {
         self.bytes(&bytes)
     }
 
+    /// One JSON object on a line of its own.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<()> {
+        let mut bytes = serde_json::to_vec(value)
+            .map_err(|e| Error::internal("write the answer as JSON").caused_by(e))?;
+        bytes.push(b'\n');
+        self.bytes(&bytes)
+    }
+
     /// A log line of something to look at.
     pub(crate) fn warn(&self, text: impl Display) {
         self.log(Level::Warn, &text.to_string());

@@ -187,7 +187,7 @@ impl QueryEngine {
     }
 
     /// Plans what it takes to answer, and begins to run it.
-    async fn run(
+    pub(crate) async fn run(
         &self,
         began: Instant,
         state: &SessionState,
@@ -241,7 +241,7 @@ impl QueryEngine {
     }
 
     /// What the hook tells of the datasets that are named.
-    async fn freshen(&self, tables: &BTreeSet<NamedTable>) -> Result<PublishedRows> {
+    pub(crate) async fn freshen(&self, tables: &BTreeSet<NamedTable>) -> Result<PublishedRows> {
         let mut published = PublishedRows::new();
         let Some(hook) = &self.options.freshen else {
             return Ok(published);

@@ -22,6 +22,7 @@
 //! | `tables` | makes what a query names |
 //! | `latest` | the newest row of each key |
 //! | `history` | all rows of one key |
+//! | `derive` | rows of derived datasets, in one order |
 //! | `scan` | one dataset as a table |
 //! | `system` | catalog rows as tables |
 //! | `result`, `output` | batches out: text table, JSON, CSV, Parquet |
@@ -35,6 +36,7 @@ mod by_file;
 mod clauses;
 mod comparisons;
 mod complete;
+mod derive;
 mod engine;
 mod error;
 mod hints;
@@ -57,6 +59,7 @@ mod text_length;
 mod today;
 
 pub use complete::Completion;
+pub use derive::{DeriveQuery, DerivedParent};
 pub use engine::{Freshen, QueryEngine, QueryOptions};
 pub use history::ObjectKey;
 pub use output::{write_csv, write_json, write_parquet, write_table};

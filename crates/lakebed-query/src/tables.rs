@@ -81,6 +81,23 @@ impl TableMaker<'_> {
         Ok(tables.list)
     }
 
+    /// Tables that were made before, where the statement looks for them.
+    pub(crate) fn make_of(
+        &self,
+        statement: &ReadStatement,
+        made: &BTreeMap<DatasetRef, Arc<dyn TableProvider>>,
+    ) -> Result<Arc<dyn CatalogProviderList>> {
+        let mut tables = TableSet::new()?;
+        for name in &statement.tables {
+            if let NamedTable::Dataset(table) = name
+                && let Some(made) = made.get(&table.dataset)
+            {
+                tables.add(&table.place, Arc::clone(made))?;
+            }
+        }
+        Ok(tables.list)
+    }
+
     async fn add_system(&self, tables: &mut TableSet, table: SystemTable) -> Result<()> {
         let made = table.load(&**self.catalog, self.queue).await?;
         tables.add_system(table, made)
@@ -184,13 +201,21 @@ impl TableMaker<'_> {
         }
         match table.as_of {
             None => self.present(dataset, with_origin).await,
-            Some(as_of) => {
-                let Past { versions, state } = self.past(dataset, as_of).await?;
-                let columns = Arc::new(TableColumns::new(versions, origin(with_origin)));
-                let files = Some(Arc::new(visible_files(&state)));
-                Ok(Arc::new(self.lake_table(dataset, columns, files)))
-            }
+            Some(as_of) => self.as_of(dataset, as_of, with_origin).await,
         }
+    }
+
+    /// A dataset as it was.
+    pub(crate) async fn as_of(
+        &self,
+        dataset: &DatasetRef,
+        as_of: AsOf,
+        with_origin: bool,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let Past { versions, state } = self.past(dataset, as_of).await?;
+        let columns = Arc::new(TableColumns::new(versions, origin(with_origin)));
+        let files = Some(Arc::new(visible_files(&state)));
+        Ok(Arc::new(self.lake_table(dataset, columns, files)))
     }
 
     /// A dataset as it is now.

@@ -267,6 +267,7 @@ fn input(n: u64) -> InputSpec {
         rules: hash("rules", 1).short().to_owned(),
         batch: None,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! builds the calls are empty. Every name is listed here, so that a test can walk through all.
 
 /// Every kill point, in the order a write reaches them.
-pub const KILL_POINTS: [&str; 42] = [
+pub const KILL_POINTS: [&str; 55] = [
     "pack.part_created",
     "pack.frame_written",
     "pack.frame_durable",
@@ -15,6 +15,8 @@ pub const KILL_POINTS: [&str; 42] = [
     "pack.before_commit",
     "pack.parts_checked",
     "pack.part_deleted",
+    "parse.gathered",
+    "parse.one_stored",
     "ingest.before_stage",
     "ingest.stage_created",
     "ingest.first_row_group",
@@ -48,6 +50,17 @@ pub const KILL_POINTS: [&str; 42] = [
     "sync.in_transaction",
     "sync.applied",
     "repair.abandoned",
+    "fold.staged",
+    "fold.events_committed",
+    "fold.snapshot_committed",
+    "seed.plan_written",
+    "flow.turn_taken",
+    "flow.stage_begun",
+    "flow.stage_ended",
+    "flow.before_stamp",
+    "flow.stamped",
+    "derive.rows_written",
+    "derive.stored",
 ];
 
 /// Dies here if the environment names this point.

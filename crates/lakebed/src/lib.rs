@@ -5,7 +5,7 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | 5 | `crawl`, `flow` |
-//! | 4 | `queue`, `fetch`, `pack`, `parse`, `ingest`, `govern` |
+//! | 4 | `queue`, `fetch`, `pack`, `parse`, `ingest`, `fold`, `govern` |
 //! | 3 | `log`, `catalog`, `registry` |
 //! | 2 | `store`, `config` |
 //! | 1 | `spec` |
@@ -18,6 +18,7 @@ pub mod error;
 pub mod fault;
 pub mod fetch;
 pub mod flow;
+pub mod fold;
 pub mod govern;
 pub mod ingest;
 pub mod log;

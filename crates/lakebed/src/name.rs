@@ -138,6 +138,18 @@ text_type!(
 );
 
 text_type!(
+    /// A stage of a flow, such as `parse` or `fold.rents`: names its stamp, its log and its target of make.
+    FlowStageName,
+    |t| check_flow_stage(t)
+);
+
+text_type!(
+    /// A fold of a source, such as `house`: the last part of its dataset's name.
+    FoldName,
+    |t| check_code("fold", t)
+);
+
+text_type!(
     /// The class of an error in which a request ended, such as `http_403`, `timeout` or `robots`.
     ErrorClass,
     |t| check_code("error class", t)
@@ -271,6 +283,28 @@ fn check_label(kind: &str, text: &str) -> Result<()> {
     }
     Err(Error::invalid(format!("`{text}` is not a {kind} label"))
         .hint("letters, digits, `.`, `_`, `-` and `:`, at most 128, not beginning with a dot"))
+}
+
+fn check_flow_stage(text: &str) -> Result<()> {
+    let good = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.len() <= 128
+        && text.bytes().all(|b| {
+            b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')
+        });
+    if good {
+        return Ok(());
+    }
+    Err(
+        Error::invalid(format!("`{text}` is not the name of a stage"))
+            .hint("a small letter, then small letters, digits, `.`, `_` and `-`, at most 128"),
+    )
+}
+
+impl From<SourceName> for DatasetName {
+    /// The dataset of the source's own name.
+    fn from(source: SourceName) -> Self {
+        Self(source.0)
+    }
 }
 
 /// A layer of the lake.

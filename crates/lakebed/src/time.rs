@@ -76,9 +76,9 @@ read_as_text!(BusinessDate);
 
 impl BusinessDate {
     /// Not after any date.
-    pub(crate) const MIN: Self = Self(Date::MIN);
+    pub const MIN: Self = Self(Date::MIN);
     /// Not before any date.
-    pub(crate) const MAX: Self = Self(Date::MAX);
+    pub const MAX: Self = Self(Date::MAX);
 
     /// The calendar day.
     #[must_use]

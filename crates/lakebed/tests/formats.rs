@@ -258,3 +258,40 @@ fn a_rawpack_keeps_its_identity_over_versions() {
         assert_eq!(*plan.content(), scan.trailer.content, "{version}");
     }
 }
+
+/// An input of format 5 names what it was derived from.
+#[tokio::test]
+async fn an_input_of_v5_names_its_parents() {
+    let (lake, _) = fixture("v5").await;
+    let dataset: DatasetRef = "feature/rent.cities".parse().unwrap();
+    let records = read_after(&lake, &dataset, &LogPosition::START)
+        .await
+        .unwrap();
+    let record = &records[0].record;
+    assert_eq!((record.format, record.min_reader), (5, 5));
+    let state = DatasetState::load(&lake, &dataset).await.unwrap();
+    let day = "2026-11-30".parse().unwrap();
+    let parents: Vec<_> = state
+        .visible_inputs(day)
+        .flat_map(|(_, input)| input.spec.parents.clone())
+        .map(|p| (p.dataset.to_string(), p.dt, p.revision, p.position))
+        .collect();
+    assert_eq!(parents, [("clean/rent".to_owned(), day, 0, 1)]);
+}
+
+/// A stamp says what it said, and is written as it was.
+#[test]
+fn stamps_v1_are_read() {
+    use lakebed::spec::StampSpec;
+
+    let path = testdata("stamp/v1/flow/rent/2026-11-30/_day/derive.cities.done");
+    let bytes = std::fs::read(&path).unwrap();
+    let stamp = StampSpec::read(&bytes, "derive.cities.done").unwrap();
+    assert_eq!(
+        (stamp.stage.as_str(), stamp.kind.as_str()),
+        ("derive.cities", "derive")
+    );
+    assert_eq!(stamp.inputs[0].dataset.to_string(), "clean/rent");
+    assert!(stamp.outputs[0].sealed && stamp.outputs[0].content.is_some());
+    assert_eq!(stamp.to_bytes().unwrap(), bytes);
+}

@@ -57,6 +57,8 @@ impl RequestShape {
             carry: self.carry,
             priority: self.priority,
             group: self.group,
+            reason: None,
+            key: None,
         })
     }
 }

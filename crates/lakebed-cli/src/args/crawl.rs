@@ -28,6 +28,9 @@ pub(crate) struct CrawlArgs {
     /// File of seeds, `-` for standard input [default: as source.toml says]
     #[arg(long, value_name = "FILE")]
     pub(crate) seeds: Option<PathBuf>,
+    /// A plan that `lakebed seed` made: its requests are the seeds, and their number is what the run must have
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    pub(crate) plan: Option<PathBuf>,
     /// Leave the run open when it is drained: something else closes it
     #[arg(long)]
     pub(crate) no_close: bool,
@@ -56,6 +59,9 @@ pub(crate) struct CrawlCloseArgs {
     /// Which run.
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    /// End what is left of a run that was stopped, as `given_up`: nobody will go on with it
+    #[arg(long)]
+    pub(crate) give_up: bool,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

@@ -10,6 +10,9 @@ mod crawl;
 mod dataset;
 mod demo;
 mod demo_site;
+mod derive;
+mod flow;
+mod fold;
 mod global;
 mod govern;
 mod ingest;
@@ -20,6 +23,7 @@ mod queue;
 mod root;
 mod schema;
 mod serve;
+mod shadow;
 mod source;
 mod sql;
 
@@ -29,6 +33,9 @@ pub(crate) use crawl::{CrawlArgs, CrawlCloseArgs, CrawlCommand, CrawlResumeArgs,
 pub(crate) use dataset::{AbandonArgs, LogArgs, RejectsArgs, ReopenArgs, SealArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use demo_site::DemoSiteArgs;
+pub(crate) use derive::{DeriveArgs, LineageArgs};
+pub(crate) use flow::{DatesArgs, FlowArgs, FlowStatusArgs, FlowWatchArgs, RunFlowArgs};
+pub(crate) use fold::{FoldArgs, SeedArgs};
 pub(crate) use global::{FormatArgs, GlobalArgs, TextFormat, asks_for_json};
 pub(crate) use govern::AuditArgs;
 pub(crate) use ingest::{IngestArgs, KeepAs, LoadArg, MismatchArg, ProvenanceArg};
@@ -48,5 +55,9 @@ pub(crate) use schema::{
     SchemaCommand, ShowArgs, ViewArgs,
 };
 pub(crate) use serve::ServeArgs;
-pub(crate) use source::{ClassArg, SourceAddArgs, SourceCommand, SourceShowArgs};
+pub(crate) use shadow::{ShadowArgs, ShadowStage};
+pub(crate) use source::{
+    ClassArg, SourceAddArgs, SourceCommand, SourceNewArgs, SourceSampleArgs, SourceShowArgs,
+    SourceTestArgs,
+};
 pub(crate) use sql::{RowsHistoryArgs, SqlArgs, SqlFormat};

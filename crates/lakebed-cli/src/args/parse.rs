@@ -11,10 +11,14 @@ pub(crate) struct ParseArgs {
     /// The source
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
-    /// Show what the rules give for one page: a URL, a capture id or a request key, out of the newest pack that
-    /// has it, or a file
+    /// Show what the rules give for one page: a URL, a capture id, a request key or the `_raw` of a row, out of the
+    /// newest pack that has it, or a file
     #[arg(long = "try", value_name = "PAGE")]
     pub(crate) page: Option<String>,
+    /// By the rules of this file, which is like source.toml, instead of the source's: a page is tried by them, and days
+    /// are stored by both, in datasets of their own, until one takes the place of the other
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    pub(crate) rules: Option<std::path::PathBuf>,
     /// Of a file: where it was found [default: the source's `url`, or one that was made up]
     #[arg(long, value_name = "URL", conflicts_with = "test")]
     pub(crate) url: Option<String>,
@@ -30,8 +34,8 @@ pub(crate) struct ParseArgs {
     /// Write what they give as what is expected from now on
     #[arg(long, requires = "test")]
     pub(crate) write: bool,
-    /// Parse the packs of these business dates again, D or A..B, both included, and store what they give: a new
-    /// revision where a date has rows already; nothing where packs and rules are those of the stored rows
+    /// Parse the packs of these business dates, D or A..B, both included, and store what is not there yet: packs that
+    /// came since are added, changed rules or packs make a new revision of the date
     #[arg(long, value_name = "DATES")]
     pub(crate) date: Option<String>,
     /// What happens to records that do not fit their schema [default: the setting `on_mismatch`]

@@ -4,9 +4,10 @@ use clap::{Parser, Subcommand};
 
 use crate::args::{
     AbandonArgs, AuditArgs, CatalogCommand, ConfigCommand, CorrectArgs, CrawlArgs, DemoArgs,
-    DemoSiteArgs, GlobalArgs, IngestArgs, InitArgs, LogArgs, PackCommand, ParseArgs,
-    PartitionsArgs, QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs,
-    SchemaCommand, SealArgs, ServeArgs, SourceCommand, SqlArgs, SwitchArgs,
+    DemoSiteArgs, DeriveArgs, FlowArgs, FlowStatusArgs, FlowWatchArgs, FoldArgs, GlobalArgs,
+    IngestArgs, InitArgs, LineageArgs, LogArgs, PackCommand, ParseArgs, PartitionsArgs,
+    QueueCommand, RejectsArgs, ReopenArgs, RollbackArgs, RowsHistoryArgs, RunFlowArgs,
+    SchemaCommand, SealArgs, SeedArgs, ServeArgs, ShadowArgs, SourceCommand, SqlArgs, SwitchArgs,
 };
 
 /// Dated, versioned, checked tables out of what crawlers fetch.
@@ -41,6 +42,14 @@ pub(crate) enum Command {
     /// Schema versions: infer, propose, diff, check, publish
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Do everything that is to be done for a date: crawl, parse, seal, fold, derive, as the sources declare
+    Run(RunFlowArgs),
+    /// Which stages of which dates are done, missing, STALE, red or running, and why
+    Status(FlowStatusArgs),
+    /// Follow a source and date: stages, requests, and what happens to its runs
+    Watch(FlowWatchArgs),
+    /// The stages of a source, their order and their command lines
+    Flow(FlowArgs),
     /// Seed a run of a source, fetch it politely, and close it; several processes may do so at once
     Crawl(CrawlArgs),
     /// The request queue
@@ -69,6 +78,16 @@ pub(crate) enum Command {
     Pack(PackCommand),
     /// What the rules of a source give for its pages
     Parse(ParseArgs),
+    /// Compare other rules or programs with those there are, over the same pages, day by day
+    Shadow(ShadowArgs),
+    /// What is known of each object, from the snapshot of the day before and the rows of the date, and what happened
+    Fold(FoldArgs),
+    /// Plan which objects are fetched in detail, from the snapshot of the day before and the list of the date
+    Seed(SeedArgs),
+    /// Make the rows of derived datasets by the queries of a source
+    Derive(DeriveArgs),
+    /// What a date was made from and what was made from it; of a row, the pages it came from
+    Lineage(LineageArgs),
     /// Commits of a dataset, oldest first
     Log(LogArgs),
     /// The SQL catalog, an index that can be rebuilt from the lake
@@ -82,7 +101,7 @@ pub(crate) enum Command {
     History(RowsHistoryArgs),
     /// Compare log, catalog, `_SUCCESS` files and folders
     Audit(AuditArgs),
-    /// Write a project with 60 days of three sources and show what Lakebed does with them
+    /// Live through five days of a site that runs on this machine, from its pages to tables
     Demo(DemoArgs),
     /// Run a site of an invented rental market to crawl: it changes from day to day and misbehaves on order
     DemoSite(DemoSiteArgs),

@@ -1,4 +1,4 @@
-//! `source add | list | show`.
+//! `source new | add | list | show | test | sample`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -7,12 +7,78 @@ use crate::args::FormatArgs;
 /// `lakebed source ...`
 #[derive(Debug, Subcommand)]
 pub(crate) enum SourceCommand {
+    /// Begin a source that is crawled: a working skeleton with rules, a schema, seeds and two pages to try them on
+    New(SourceNewArgs),
     /// Add a source: writes sources/NAME/source.toml
     Add(SourceAddArgs),
     /// Every source of the project
     List(SourceListArgs),
     /// One source, with its datasets and schema versions
     Show(SourceShowArgs),
+    /// Whether a source is ready: rules, fixtures, schemas, seeds, contact, and nothing private in git
+    Test(SourceTestArgs),
+    /// Fetch a few pages to write rules by: never part of a day
+    Sample(SourceSampleArgs),
+}
+
+/// `lakebed source new`
+#[derive(Debug, Args)]
+pub(crate) struct SourceNewArgs {
+    /// Code name: a small letter, then small letters, digits and `_`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where the crawl begins [default: an address that does not exist]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// How those who run the site can reach you: a mail address or a URL, sent with every request
+    #[arg(long, value_name = "CONTACT")]
+    pub(crate) contact: Option<String>,
+    /// What its data means from day to day
+    #[arg(long, value_enum, default_value_t = ClassArg::Log)]
+    pub(crate) class: ClassArg,
+    /// Title for people, in any script
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Output.
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+}
+
+/// `lakebed source test`
+#[derive(Debug, Args)]
+pub(crate) struct SourceTestArgs {
+    /// The source
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The day for which a command of seeds is asked [default: today in the source's time zone]
+    #[arg(long, value_name = "D")]
+    pub(crate) date: Option<String>,
+    /// Output.
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+}
+
+/// `lakebed source sample`
+#[derive(Debug, Args)]
+pub(crate) struct SourceSampleArgs {
+    /// The source
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Pages, at most 1,000
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) limit: u64,
+    /// Seeds instead of those of the source: a file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) seeds: Option<std::path::PathBuf>,
+    /// The day under whose name the sample is kept [default: today in the source's time zone]
+    #[arg(long, value_name = "D")]
+    pub(crate) date: Option<String>,
+    /// Keep the first page of each kind that has no fixture yet as one
+    #[arg(long)]
+    pub(crate) save: bool,
+    /// Output.
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
 }
 
 /// `lakebed source add`

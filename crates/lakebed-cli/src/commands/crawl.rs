@@ -2,15 +2,17 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lakebed::config::{Project, Settings};
 use lakebed::crawl::{
     self, Closed, CrawlPlan, CrawlWatch, PackStatistics, Packed, SeedPlan, WorkerEnd, WorkerStats,
     read_seeds,
 };
+use lakebed::flow::PlanHead;
 use lakebed::name::StageName;
 use lakebed::parse::Rules;
-use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord};
+use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::RunKey;
 use lakebed::{Error, Result};
 use serde::Serialize;
@@ -35,19 +37,18 @@ pub(crate) fn plan_of(
     workers: Option<u32>,
 ) -> Result<CrawlPlan> {
     let source = project.load_source(&run.source)?;
-    if source.parse.is_some() {
-        // What cannot be parsed afterwards need not be fetched.
-        Rules::read(
-            &source,
-            &project.source_file(&run.source).display().to_string(),
-        )?;
-    }
+    let file = project.source_file(&run.source);
+    // What cannot be parsed afterwards need not be fetched.
+    let has_rules = source.parse.as_ref().is_some_and(|p| !p.page.is_empty());
+    let rules = has_rules
+        .then(|| Rules::read(&source, &file.display().to_string()))
+        .transpose()?;
     let config = source.crawl.ok_or_else(|| {
         Error::invalid(format!(
             "the source `{}` says nothing of how it is crawled",
             run.source
         ))
-        .with("file", project.source_file(&run.source).display())
+        .with("file", file.display())
         .hint("add a table [crawl] with user_agent, hosts, seeds and stages (docs/crawl.md)")
     })?;
     let mut local = settings.crawl.clone();
@@ -63,6 +64,9 @@ pub(crate) fn plan_of(
         run: run.clone(),
         config,
         local,
+        limit: None,
+        rules: rules.map(Arc::new),
+        folder: file.with_file_name(""),
     })
 }
 
@@ -99,8 +103,24 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
         )));
     }
     let folder = project.sources_dir().join(plan.run.source.as_str());
-    let read = async || read_plan(&plan, args.seeds.as_deref(), &folder).await;
+    let planned = args
+        .plan
+        .as_deref()
+        .map(|path| read_planned(&plan, path))
+        .transpose()?;
+    let read = async || match &planned {
+        Some(planned) => Ok(planned.clone()),
+        None => read_plan(&plan, args.seeds.as_deref(), &folder).await,
+    };
     let run = crawl::seed_run(&queue, &plan, read).await?;
+    if let Some(planned) = &planned {
+        check_planned(&run, planned)?;
+    }
+    let (plan, run) = go_on_with_successor(&queue, plan, run, globals).await?;
+    if run.state == RunState::Closed {
+        // What it said is said again; nothing is fetched.
+        return close_run(&queue, &plan, &run, globals).await;
+    }
     let stop = stop_signal()?;
     let progress = CrawlProgress::new(globals.printer, &plan.run.to_string());
     let (end, stats) =
@@ -108,7 +128,7 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     drop(progress);
     tell_worker(globals.printer, &end, &stats);
     match end {
-        WorkerEnd::Told => {
+        WorkerEnd::Told | WorkerEnd::Full => {
             globals
                 .printer
                 .hint("the same command goes on where this one stopped");
@@ -131,11 +151,43 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     close_run(&queue, &plan, &run, globals).await
 }
 
+/// A closed run whose dead requests are tried again goes on in that run: what it says is the answer.
+async fn go_on_with_successor(
+    queue: &Queue,
+    mut plan: CrawlPlan,
+    mut run: RunRecord,
+    globals: &Globals<'_>,
+) -> Result<(CrawlPlan, RunRecord)> {
+    while run.state == RunState::Closed
+        && let Some(next) = queue.find_successor(run.id).await?
+    {
+        let what = format!(
+            "`{}` is closed; what died is tried again in `{}`",
+            run.key, next.key.run
+        );
+        globals.printer.info(what);
+        // Beside the folder of the first run.
+        let name = format!("{}.{}", next.key.date, next.key.run);
+        plan = CrawlPlan {
+            parts: plan.parts.with_file_name(name),
+            run: next.key.clone(),
+            ..plan
+        };
+        run = next;
+    }
+    Ok((plan, run))
+}
+
 /// `lakebed crawl close`
 pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Result<Exit> {
     let (_, plan, queue) = open(&args.run, None, globals).await?;
     let run = get_run(&queue, &plan.run).await?;
     let _expired = queue.expire_run(run.id).await?;
+    if args.give_up {
+        let given_up = queue.give_up_run(run.id).await?;
+        let what = count(given_up, "request");
+        globals.printer.info(format!("{what} given up"));
+    }
     close_run(&queue, &plan, &run, globals).await
 }
 
@@ -259,6 +311,9 @@ fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
     if let Some(pack) = answer.pack {
         printer.line(format!("  {}", pack.pack))?;
     }
+    if answer.pass && answer.books.seeds.announced == 0 {
+        printer.line("  the plan is empty: there was nothing to fetch")?;
+    }
     for breach in answer.breaches {
         printer.line(format!("  {}", message_text(&breach.message)))?;
         for sample in &breach.samples {
@@ -268,11 +323,12 @@ fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
     Ok(())
 }
 
-fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
+pub(super) fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
     let why = match end {
         WorkerEnd::Drained => "nothing is left",
         WorkerEnd::Stopped(_) => "stopped",
         WorkerEnd::Told => "told to go",
+        WorkerEnd::Full => "enough",
     };
     printer.info(format!(
         "{why}: this process finished {}, {} of bodies; {} failed, {} put off by hosts, {} came too late",
@@ -285,7 +341,11 @@ fn tell_worker(printer: &Printer, end: &WorkerEnd, stats: &WorkerStats) {
 }
 
 /// The seeds: of the call, else as the source says.
-async fn read_plan(plan: &CrawlPlan, given: Option<&Path>, folder: &Path) -> Result<SeedPlan> {
+pub(super) async fn read_plan(
+    plan: &CrawlPlan,
+    given: Option<&Path>,
+    folder: &Path,
+) -> Result<SeedPlan> {
     let (text, name) = match given {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();
@@ -306,6 +366,43 @@ async fn read_plan(plan: &CrawlPlan, given: Option<&Path>, folder: &Path) -> Res
         }
     };
     read_seeds(&plan.config, &text, &name)
+}
+
+/// A plan that `lakebed seed` made, whole and of this run's date.
+fn read_planned(plan: &CrawlPlan, path: &Path) -> Result<SeedPlan> {
+    let (text, name) = read_file(path.to_owned())?;
+    let mut seeds = read_seeds(&plan.config, &text, &name)?;
+    if let Some(head) = PlanHead::find_beside(path, text.as_bytes())? {
+        if head.source != plan.run.source || head.date != plan.run.date {
+            return Err(Error::invalid(format!(
+                "the plan is of `{}` and {}, the run of `{}` and {}",
+                head.source, head.date, plan.run.source, plan.run.date
+            ))
+            .with("file", name));
+        }
+        if head.requests != seeds.announced() {
+            return Err(Error::corrupt(format!(
+                "the plan announces {} requests and has {}",
+                head.requests,
+                seeds.announced()
+            ))
+            .with("file", name));
+        }
+    }
+    seeds.planned = true;
+    Ok(seeds)
+}
+
+/// A run keeps the plan that it was seeded from.
+fn check_planned(run: &RunRecord, planned: &SeedPlan) -> Result<()> {
+    if run.plan_hash.as_deref() == Some(planned.queue_hash().as_str()) {
+        return Ok(());
+    }
+    Err(Error::precondition(format!(
+        "the run `{}` was seeded from another plan",
+        run.key
+    ))
+    .hint("without `--plan` it goes on with the seeds that it has; another plan needs another run"))
 }
 
 fn read_file(path: PathBuf) -> Result<(String, String)> {

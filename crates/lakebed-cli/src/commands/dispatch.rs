@@ -8,8 +8,8 @@ use crate::args::{
     QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, crawl, dataset, govern, history, ingest, log, pack, parse, project, queue, rejects,
-    revision, schema, source, sql,
+    catalog, crawl, dataset, derive, flow, fold, govern, history, ingest, lineage, log, pack,
+    parse, project, queue, rejects, revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -25,11 +25,18 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Init(args) => project::init(args, globals).await,
         Command::Config(ConfigCommand::Show(args)) => project::show(&args, globals),
         Command::Source(command) => match command {
+            SourceCommand::New(args) => source::new(args, globals).await,
             SourceCommand::Add(args) => source::add(args, globals).await,
             SourceCommand::List(_) => source::list(globals),
             SourceCommand::Show(args) => source::show(&args, globals).await,
+            SourceCommand::Test(args) => source::test(&args, globals).await,
+            SourceCommand::Sample(args) => source::sample(args, globals).await,
         },
         Command::Schema(command) => run_schema(command, globals).await,
+        Command::Run(args) => flow::run(args, globals).await,
+        Command::Status(args) => flow::status(&args, globals).await,
+        Command::Watch(args) => flow::watch(&args, globals).await,
+        Command::Flow(args) => flow::show(&args, globals),
         Command::Crawl(args) => run_crawl(args, globals).await,
         Command::Queue(command) => run_queue(command, globals).await,
         Command::Serve(args) => api::run(args, globals).await,
@@ -43,6 +50,11 @@ pub(crate) async fn run(cli: Cli, printer: &Printer) -> Result<Exit> {
         Command::Abandon(args) => dataset::abandon(args, globals).await,
         Command::Pack(command) => pack::run(command, globals).await,
         Command::Parse(args) => parse::run(args, globals).await,
+        Command::Shadow(args) => shadow::run(args, globals).await,
+        Command::Fold(args) => fold::fold(args, globals).await,
+        Command::Seed(args) => fold::seed(args, globals).await,
+        Command::Derive(args) => derive::derive(args, globals).await,
+        Command::Lineage(args) => lineage::lineage(args, globals).await,
         Command::Log(args) => log::log(&args, globals).await,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(_) => catalog::status(globals).await,
@@ -98,12 +110,28 @@ fn error_format(rows: SqlFormat) -> TextFormat {
     }
 }
 
+fn format_of_pack(command: &PackCommand) -> TextFormat {
+    match command {
+        PackCommand::Seal(args) => args.output.format,
+        PackCommand::List(args) => args.output.format,
+        PackCommand::Cat(args) => args.output.format,
+        PackCommand::Verify(args) => args.output.format,
+        PackCommand::Repair(args) => args.output.format,
+        PackCommand::Export(args) => args.output.format,
+        PackCommand::Import(args) => args.output.format,
+        PackCommand::Erase(args) => args.output.format,
+    }
+}
+
 /// The format that the command's errors are told in, too.
 pub(crate) fn format_of(command: &Command) -> TextFormat {
     match command {
         Command::Init(args) => args.output.format,
         Command::Config(ConfigCommand::Show(args)) => args.output.format,
         Command::Source(command) => match command {
+            SourceCommand::New(args) => args.output.format,
+            SourceCommand::Test(args) => args.output.format,
+            SourceCommand::Sample(args) => args.output.format,
             SourceCommand::Add(args) => args.output.format,
             SourceCommand::List(args) => args.output.format,
             SourceCommand::Show(args) => args.output.format,
@@ -119,6 +147,12 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
             SchemaCommand::History(args) => args.output.format,
             SchemaCommand::View(args) => args.output.format,
         },
+        Command::Run(args) => args.output.format,
+        Command::Status(args) => args.output.format,
+        Command::Watch(args) => args.output.format,
+        Command::Flow(args) => args.output.format,
+        Command::Derive(args) => args.output.format,
+        Command::Lineage(args) => args.output.format,
         Command::Crawl(args) => match &args.command {
             Some(CrawlCommand::Close(args)) => args.output.format,
             Some(CrawlCommand::Stop(args)) => args.output.format,
@@ -141,17 +175,11 @@ pub(crate) fn format_of(command: &Command) -> TextFormat {
         Command::Seal(args) => args.output.format,
         Command::Reopen(args) => args.output.format,
         Command::Abandon(args) => args.output.format,
-        Command::Pack(command) => match command {
-            PackCommand::Seal(args) => args.output.format,
-            PackCommand::List(args) => args.output.format,
-            PackCommand::Cat(args) => args.output.format,
-            PackCommand::Verify(args) => args.output.format,
-            PackCommand::Repair(args) => args.output.format,
-            PackCommand::Export(args) => args.output.format,
-            PackCommand::Import(args) => args.output.format,
-            PackCommand::Erase(args) => args.output.format,
-        },
+        Command::Pack(command) => format_of_pack(command),
         Command::Parse(args) => args.output.format,
+        Command::Shadow(args) => args.output.format,
+        Command::Fold(args) => args.output.format,
+        Command::Seed(args) => args.output.format,
         Command::Log(args) => args.output.format,
         Command::Catalog(command) => match command {
             CatalogCommand::Status(args) => args.output.format,

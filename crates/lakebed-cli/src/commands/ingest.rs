@@ -129,6 +129,7 @@ impl IngestOptions {
             restore: self.restore,
             rejects_of: self.rejects_of.clone(),
             load: self.load,
+            parents: Vec::new(),
             bounds: bounds(context, &self.dataset)?,
             provenance: self.provenance,
             by: context.by(self.run.clone(), self.note.clone()),

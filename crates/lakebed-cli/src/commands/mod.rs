@@ -4,10 +4,14 @@
 mod catalog;
 mod crawl;
 mod dataset;
+mod derive;
 mod dispatch;
+mod flow;
+mod fold;
 mod govern;
 mod history;
 mod ingest;
+mod lineage;
 mod log;
 mod pack;
 pub(crate) mod parse;
@@ -18,6 +22,7 @@ mod rejects;
 mod revision;
 mod rows;
 pub(crate) mod schema;
+mod shadow;
 mod source;
 mod sql;
 

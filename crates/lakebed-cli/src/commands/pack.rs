@@ -2,18 +2,16 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lakebed::name::CaptureId;
 use lakebed::pack::{
     CommitOptions, FileSource, ImportOptions, PackDamage, PackReader, PackReport, PartOptions,
     PartWriter, WarcExport, WarcOptions, commit_pack, erase_captures, export_wacz, export_warc,
-    import_warc, open_parts, plan_pack, repair_pack, scan_pack, write_cdxj, write_index,
+    import_warc, index_beside, index_path, open_parts, plan_pack, repair_pack, scan_pack,
+    write_cdxj,
 };
-use lakebed::spec::{
-    IndexRow, PACK_INDEX_SUFFIX, PACK_SUFFIX, PackProfile, PackTrailer, Provenance, RunKey,
-    TerminalRecord,
-};
+use lakebed::spec::{IndexRow, PackProfile, PackTrailer, Provenance, RunKey, TerminalRecord};
 use lakebed::time::Clock;
 use lakebed::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -231,29 +229,6 @@ struct Verified<'a> {
     pack: &'a PackTrailer,
     damage: &'a [PackDamage],
     lost: &'a [lakebed::name::RequestKey],
-}
-
-/// The index of a pack lies beside it.
-fn index_path(pack: &Path) -> Result<PathBuf> {
-    let name = pack
-        .file_name()
-        .and_then(|n| n.to_str())
-        .unwrap_or_default();
-    match name.strip_suffix(PACK_SUFFIX) {
-        Some(stem) => Ok(pack.with_file_name(format!("{stem}{PACK_INDEX_SUFFIX}"))),
-        None => Err(
-            Error::invalid(format!("`{name}` is not the name of a pack"))
-                .hint(format!("packs end with `{PACK_SUFFIX}`")),
-        ),
-    }
-}
-
-/// Reads a pack that was written and writes its index beside it.
-fn index_beside(pack: &Path) -> Result<()> {
-    let scan = scan_pack(&FileSource::open(pack)?)?;
-    let index = write_index(&scan.rows, &scan.trailer.content)?;
-    let path = index_path(pack)?;
-    std::fs::write(&path, index).map_err(|e| Error::io("write the index", path.display(), e))
 }
 
 fn tell_damage(globals: &Globals<'_>, verified: &Verified<'_>) -> Result<()> {

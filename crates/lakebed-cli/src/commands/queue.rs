@@ -28,6 +28,8 @@ use crate::table::{Table, count, message_text, size};
 const ANSWER_FORMAT: u32 = 1;
 /// Folder of crawl state in the project.
 pub(crate) const STATE_FOLDER: &str = "crawl";
+/// Folder of samples in the project.
+pub(crate) const SAMPLE_FOLDER: &str = "sample";
 /// Requests that are read at once.
 const PAGE: u32 = 1_000;
 /// How often `watch` looks.
@@ -351,21 +353,21 @@ struct WatchLine<'a> {
     progress: Option<ProgressLine>,
 }
 
+/// The counts of a run.
 #[derive(Serialize, PartialEq, Clone)]
-struct ProgressLine {
-    run: RunKey,
-    enqueued: i64,
-    left: i64,
-    done: i64,
-    dead: i64,
-    failed: i64,
+pub(crate) struct ProgressLine {
+    pub(crate) run: RunKey,
+    pub(crate) enqueued: i64,
+    pub(crate) left: i64,
+    pub(crate) done: i64,
+    pub(crate) dead: i64,
+    pub(crate) failed: i64,
 }
 
 /// `lakebed queue watch`
 pub(crate) async fn watch(args: &QueueWatchArgs, globals: &Globals<'_>) -> Result<Exit> {
     let (_, _, queue) = open_queue(globals, QueueOptions::default()).await?;
-    let mut after = (queue.newest_event().await? - i64::from(args.last)).max(0);
-    let mut seen: Vec<i64> = Vec::new();
+    let mut events = EventReader::from_now(&queue, args.last).await?;
     let mut shown: BTreeMap<i64, ProgressLine> = BTreeMap::new();
     let looks = args.seconds.map(|s| s.saturating_mul(2).saturating_add(1));
     let mut look = 0;
@@ -374,15 +376,9 @@ pub(crate) async fn watch(args: &QueueWatchArgs, globals: &Globals<'_>) -> Resul
             tokio::time::sleep(WATCH_PAUSE).await;
         }
         look += 1;
-        for event in queue.list_events(after, PAGE).await? {
-            if !seen.contains(&event.id) {
-                tell_event(globals, &event)?;
-                seen.push(event.id);
-            }
+        for event in events.read(&queue).await? {
+            tell_event(globals, &event)?;
         }
-        let newest = seen.last().copied().unwrap_or(after);
-        after = after.max(newest - WATCH_BEHIND);
-        seen.retain(|id| *id > after);
         for run in queue
             .list_runs(None, 20)
             .await?
@@ -399,7 +395,34 @@ pub(crate) async fn watch(args: &QueueWatchArgs, globals: &Globals<'_>) -> Resul
     Ok(Exit::Done)
 }
 
-async fn progress_of(queue: &Queue, run: &RunRecord) -> Result<ProgressLine> {
+/// Reads events as they come, each once, a little behind the newest.
+pub(crate) struct EventReader {
+    after: i64,
+    seen: Vec<i64>,
+}
+
+impl EventReader {
+    /// Begins so many events before the newest.
+    pub(crate) async fn from_now(queue: &Queue, before: u32) -> Result<Self> {
+        Ok(Self {
+            after: (queue.newest_event().await? - i64::from(before)).max(0),
+            seen: Vec::new(),
+        })
+    }
+
+    /// What came since the last look.
+    pub(crate) async fn read(&mut self, queue: &Queue) -> Result<Vec<EventRecord>> {
+        let mut new = queue.list_events(self.after, PAGE).await?;
+        new.retain(|event| !self.seen.contains(&event.id));
+        self.seen.extend(new.iter().map(|event| event.id));
+        let newest = self.seen.last().copied().unwrap_or(self.after);
+        self.after = self.after.max(newest - WATCH_BEHIND);
+        self.seen.retain(|id| *id > self.after);
+        Ok(new)
+    }
+}
+
+pub(crate) async fn progress_of(queue: &Queue, run: &RunRecord) -> Result<ProgressLine> {
     let lanes = queue.list_progress(run.id).await?;
     let sum = |of: fn(&LaneProgress) -> i64| lanes.iter().map(of).sum::<i64>();
     let (enqueued, done, dead) = (sum(|l| l.enqueued), sum(|l| l.done), sum(|l| l.dead));

@@ -1,4 +1,5 @@
-//! The demo: 60 days of three believable sources, stored by the same calls as the commands use.
+//! Two demos: five days of a site that runs here, from its pages to tables (`live`); and 60 days of three believable
+//! sources whose files somebody delivers, stored by the same calls as the commands use.
 //!
 //! ```text
 //! topics, rentals, shop  (what a site shows on a day: pure functions of the day)
@@ -10,6 +11,7 @@
 
 mod delivery;
 mod finale;
+mod live;
 mod random;
 mod rentals;
 mod schemas;

@@ -6,8 +6,8 @@ use lakebed::{Error, ErrorKind, Result};
 use crate::args::DemoArgs;
 use crate::context::Globals;
 use crate::demo::delivery::{DAYS, Delivery, DemoSource, Oddity, deliveries};
-use crate::demo::finale;
 use crate::demo::stage::Stage;
+use crate::demo::{finale, live};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::progress::Bar;
@@ -15,6 +15,9 @@ use crate::table::{cell_text, count};
 
 /// `lakebed demo`
 pub(crate) async fn run(args: DemoArgs, globals: &Globals<'_>) -> Result<Exit> {
+    if !args.files {
+        return live::tell(&args, globals);
+    }
     let printer = globals.printer;
     let dir = args.dir.or_else(|| globals.project.clone());
     let began = printer.now();

@@ -23,10 +23,21 @@ const DEFAULT_DIR: &str = "lakebed-demo";
 /// Marks a folder that a demo made and may make anew.
 const MARKER: &str = ".lakebed-demo";
 /// What a demo makes, and may remove, in its folder.
-const OWN: [&str; 9] = [
+const OWN: [&str; 20] = [
     "inbox",
     "lake",
     "sources",
+    "crawl",
+    "parse",
+    "flow",
+    "fold",
+    "seed",
+    "derive",
+    "shadow",
+    "summary.html",
+    "queue.db",
+    "queue.db-wal",
+    "queue.db-shm",
     "catalog.db",
     "catalog.db-wal",
     "catalog.db-shm",
@@ -146,6 +157,7 @@ impl<'a> Stage<'a> {
             restore: false,
             bounds: Vec::new(),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             provenance: Some(Provenance::Live),
             by: self.context.by(run, None),
             threads: None,
@@ -215,7 +227,7 @@ fn count_files(folder: &Path) -> Result<usize> {
 }
 
 /// An empty folder, or one that a demo made: that one is made anew. Anything else is left alone.
-fn prepare(dir: &Path) -> Result<()> {
+pub(crate) fn prepare(dir: &Path) -> Result<()> {
     let failed = |e| Error::io("prepare the folder", dir.display(), e);
     fs::create_dir_all(dir).map_err(failed)?;
     let marker = dir.join(MARKER);

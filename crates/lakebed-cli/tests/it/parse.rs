@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::lake::TestLake;
 
-const SOURCE: &str = r##"class = "log"
+pub(crate) const SOURCE: &str = r##"class = "log"
 [dataset.books]
 key = ["id"]
 
@@ -31,7 +31,7 @@ stage = "page"
 url = "a::attr(href)"
 "##;
 
-const SCHEMA: &str = r#"field = [
+pub(crate) const SCHEMA: &str = r#"field = [
     { id = 1, name = "id", type = "int", required = true },
     { id = 2, name = "title", type = "string" },
     { id = 3, name = "price", type = "decimal(10,2)" },
@@ -62,18 +62,29 @@ fn warc(pages: &[(String, &str, Vec<u8>)]) -> Vec<u8> {
     warc
 }
 
-fn seal(lake: &TestLake, day: &str, pages: &[(String, &str, Vec<u8>)]) {
+pub(crate) fn seal(lake: &TestLake, day: &str, pages: &[(String, &str, Vec<u8>)]) {
+    seal_run(lake, (day, "day"), pages);
+}
+
+pub(crate) fn seal_run(
+    lake: &TestLake,
+    (day, run): (&str, &str),
+    pages: &[(String, &str, Vec<u8>)],
+) {
     lake.file("pages.warc", warc(pages));
-    let (parts, terminals) = (format!("parts-{day}"), format!("terminals-{day}.jsonl"));
+    let (parts, terminals) = (
+        format!("parts-{day}-{run}"),
+        format!("terminals-{day}-{run}.jsonl"),
+    );
     let files = ["--parts", &parts, "--terminals", &terminals];
-    let run = ["--source", "books", "--date", day];
+    let run = ["--source", "books", "--date", day, "--run", run];
     lake.run(&[&["pack", "import", "pages.warc"][..], &run, &files].concat())
         .ok();
     lake.run(&[&["pack", "seal"][..], &run, &files].concat())
         .ok();
 }
 
-fn book(n: u32, title: &str, price: &str) -> (String, &'static str, Vec<u8>) {
+pub(crate) fn book(n: u32, title: &str, price: &str) -> (String, &'static str, Vec<u8>) {
     let html = format!(
         "<h1>{title}</h1><b>£{price}</b><a href=/book/{}>next</a>",
         n + 1
@@ -86,7 +97,7 @@ fn book(n: u32, title: &str, price: &str) -> (String, &'static str, Vec<u8>) {
 }
 
 /// A lake with books of two days, of which one page is broken and one fits no rule.
-fn lake() -> TestLake {
+pub(crate) fn lake() -> TestLake {
     let lake = TestLake::new();
     lake.run(&["source", "add", "books"]).ok();
     fs::write(lake.project().join("sources/books/source.toml"), SOURCE).unwrap();
@@ -184,11 +195,28 @@ fn days_are_replayed_into_rows_and_changed_rules_into_revisions() {
         assert_eq!(day[name], expected, "{name}: {day}");
     }
     assert_eq!(day["datasets"][0]["stored"], "new");
-    let rejects = fs::read_to_string(day["rejects_file"].as_str().unwrap()).unwrap();
-    assert!(
-        rejects.contains("no_number") && rejects.contains("/book/34"),
-        "{rejects}"
+    // What the rules rejected lies in the lake, beside what does not fit a schema.
+    let list = [
+        "rejects",
+        "clean/books",
+        "--date",
+        "2026-11-28",
+        "--format",
+        "json",
+    ];
+    let rejects = lake.run(&list).ok().json();
+    let reject = &rejects["rejects"][0];
+    assert_eq!(reject["form"], "page", "{rejects}");
+    assert_eq!(reject["url"], "http://books.example/book/34");
+    assert_eq!(reject["reasons"][0]["code"], "no_number");
+    assert_eq!(
+        (&reject["path"], &reject["line"]),
+        (&"$.price".into(), &1.into())
     );
+    let place = reject["file"].as_str().unwrap();
+    lake.run(&["parse", "books", "--try", place])
+        .code(1)
+        .prints(&["$.price (no_number)"]);
     let titles = "SELECT string_agg(title, ',' ORDER BY id) AS t FROM clean.books WHERE id > 30";
     assert_eq!(lake.sql_one(titles), "简体,繁體,日本");
     let sum = "SELECT CAST(sum(price) AS VARCHAR) AS s FROM clean.books";
@@ -203,7 +231,12 @@ fn days_are_replayed_into_rows_and_changed_rules_into_revisions() {
     let again = lake
         .run(&["parse", "books", "--date", "2026-11-28..2026-11-29"])
         .ok();
-    again.prints(&["2026-11-28: up to date", "2026-11-29: up to date"]);
+    let again = again.prints(&[
+        "2026-11-28: up to date: 35 pages in 1 pack: 34 parsed, 0 rejected, 1 fit no rule",
+        "33 records, 1 reject: there already",
+        "2026-11-29: up to date",
+    ]);
+    again.says(&["1 reject of the rules on 2026-11-28"]);
     assert_eq!(lake.files(), files);
     // A parser fix: a new revision of the date, and the old one can be had back.
     let source = lake.project().join("sources/books/source.toml");
@@ -217,7 +250,10 @@ fn days_are_replayed_into_rows_and_changed_rules_into_revisions() {
         .ok()
         .json();
     assert_eq!(answer["dates"][0]["datasets"][0]["stored"], "revision");
-    assert_eq!(answer["dates"][0]["datasets"][0]["ingest"]["revision"], 1);
+    assert_eq!(
+        answer["dates"][0]["datasets"][0]["commits"][0]["revision"],
+        1
+    );
     let count = "SELECT count(*) AS c FROM clean.books WHERE title = 'Title' AND dt = '2026-11-28'";
     assert_eq!(lake.sql_one(count), "30");
     assert_eq!(lake.sql_one("SELECT count(*) AS c FROM clean.books"), "34");
@@ -306,7 +342,7 @@ fn a_replay_is_alone_knows_its_index_and_asks_for_schemas_first() {
 }
 
 /// The only file below the folder whose name ends so.
-fn find(folder: &std::path::Path, suffix: &str) -> std::path::PathBuf {
+pub(crate) fn find(folder: &std::path::Path, suffix: &str) -> std::path::PathBuf {
     let mut folders = vec![folder.to_owned()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -338,13 +374,13 @@ fn rules_that_cannot_be_read_stop_every_call() {
 }
 
 /// A running test site; it ends with the test.
-struct Site {
+pub(crate) struct Site {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Site {
-    fn start(lake: &TestLake) -> Self {
+    pub(crate) fn start(lake: &TestLake) -> Self {
         let args = [
             "demo-site",
             "--port",
@@ -384,7 +420,7 @@ hosts = ["127.0.0.1"]
 allow_private = ["127.0.0.0/8"]
 seeds = "seeds.txt"
 seed_stage = "list"
-stage.list.follow = [{ stage = "detail", css = "main a[href*='/rent/']", total = "[data-total]" }, { stage = "list", css = "a[rel=next]" }]
+stage.list = {}
 stage.detail = {}
 
 [[parse.page]]
@@ -413,6 +449,9 @@ each = "li.card"
 url = "h2 a::attr(href)"
 payload.title = "h2 a::text"
 total = { css = "[data-total]::attr(data-total)", clean = ["int"], required = true }
+[[parse.page.follow]]
+stage = "list"
+url = "a[rel=next]::attr(href)"
 "##;
 
 #[test]

@@ -93,7 +93,7 @@ async fn unknown_names_are_answered_with_near_ones() {
         (
             "SELECT COUNT(*) FROM clean.weibo WHERE CAST(title AS BIGINT) > 5",
             ErrorKind::InvalidInput,
-            "title 0",
+            "title ",
             "",
         ),
         (

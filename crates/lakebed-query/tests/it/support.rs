@@ -268,6 +268,7 @@ impl TestLake {
                 rules: "0123456789abcdef".to_owned(),
                 batch: None,
                 load: self.load,
+                parents: Vec::new(),
             },
         }
     }

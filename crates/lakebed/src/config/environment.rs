@@ -22,13 +22,16 @@ pub const OTHER_VARIABLES: [(&str, &str); 18] = [
     ),
     (
         "LAKEBED_SOURCE",
-        "set for a `seed_command`: the source that is seeded",
+        "set for a `seed_command` and for the stages of a flow: the source",
     ),
     (
         "LAKEBED_DATE",
-        "set for a `seed_command`: the business date",
+        "set for a `seed_command` and for the stages of a flow: the business date",
     ),
-    ("LAKEBED_RUN", "set for a `seed_command`: the run"),
+    (
+        "LAKEBED_RUN",
+        "set for a `seed_command` and for the stages of a flow: the run",
+    ),
     (
         "LAKEBED_API_TOKEN",
         "`serve --api`: the bearer token, instead of the file that is made",

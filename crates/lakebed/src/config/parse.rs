@@ -10,19 +10,72 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::config::CrawlConfig;
+use crate::error::{Error, Result};
 use crate::name::{DatasetName, StageName};
 
 /// The table `[parse]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParseConfig {
+    /// Share of a date's pages, and of the records of each dataset, that may be rejected, 0 to 1; more is told with
+    /// an exit code, and stored all the same.
+    #[serde(default = "max_reject_share")]
+    pub max_reject_share: f64,
     /// The kinds of pages; the first one that fits a page decides.
     #[serde(default)]
     pub page: Vec<PageConfig>,
 }
 
+fn max_reject_share() -> f64 {
+    0.05
+}
+
+impl ParseConfig {
+    /// Checks what the types cannot say; `crawl` must not say of a stage what stands here.
+    pub(super) fn check(&self, crawl: Option<&CrawlConfig>, file: &str) -> Result<()> {
+        let own = ("max_reject_share".to_owned(), self.max_reject_share);
+        let pages = (1..).zip(&self.page);
+        let shares = pages.flat_map(|(n, page)| {
+            (1..).zip(&page.follow).filter_map(move |(m, follow)| {
+                let key = format!("page[{n}].follow[{m}].min_share");
+                Some((key, follow.min_share?))
+            })
+        });
+        let mut shares = std::iter::once(own).chain(shares);
+        if let Some((key, share)) = shares.find(|(_, share)| !(0.0..=1.0).contains(share)) {
+            return Err(Error::invalid(format!("`{share}` is no share"))
+                .with("file", file)
+                .with("key", format!("parse.{key}"))
+                .hint("a number from 0 to 1, such as 0.05"));
+        }
+        let followed = crawl.iter().flat_map(|crawl| &crawl.stage);
+        for (stage, _) in followed.filter(|(_, declared)| !declared.follow.is_empty()) {
+            let mut pages = (1..).zip(&self.page);
+            if let Some((n, _)) = pages.find(|(_, page)| page.follows(stage)) {
+                return Err(Error::invalid(format!(
+                    "`parse.page[{n}]` and `crawl.stage.{stage}.follow` both say which links of stage `{stage}` are followed"
+                ))
+                .with("file", file)
+                .with("key", format!("crawl.stage.{stage}.follow"))
+                .hint(format!("the crawl follows [[parse.page.follow]]: leave `follow` out of [crawl.stage.{stage}]"))
+                .hint("a page of another stage says so: stage = \"...\""));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PageConfig {
+    /// Whether it may say which links of the stage's pages are followed.
+    fn follows(&self, stage: &StageName) -> bool {
+        let is_told = !self.follow.is_empty() || self.command.as_ref().is_some_and(|c| c.follow);
+        is_told && self.stage.as_ref().is_none_or(|own| own == stage)
+    }
+}
+
 /// A table `[[parse.page]]`: which pages, and what they give.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageConfig {
     /// What people call it; default: the stage, else its place.
@@ -63,6 +116,9 @@ pub struct CommandConfig {
     /// MiB of memory that it may have.
     #[serde(default = "memory_mib")]
     pub memory_mib: u32,
+    /// Whether the crawl asks it, too, and follows the links that it gives.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow: bool,
     /// Counts as a change of the rules, like every other key: raise it when the program changes.
     #[serde(default)]
     pub version: u32,
@@ -101,7 +157,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// A table `[[parse.page.follow]]`: links that become requests.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParseFollowConfig {
     /// The stage of what they lead to.
@@ -120,6 +176,9 @@ pub struct ParseFollowConfig {
     /// A whole number: how many such links there are over all pages of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<FieldConfig>,
+    /// Share of `total` that must come, 0 to 1; absent = all. What sites announce is not always true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_share: Option<f64>,
     /// Name of the group that `total` counts; `{url}` is the page's URL without its query. Default: the
     /// stage and that URL.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,6 +320,8 @@ pub enum StepConfig {
     Replace([String; 2]),
     /// The first match: its group `value`, else its first group, else all of it.
     Regex(String),
+    /// This text with the value in the place of each `{}`.
+    Format(String),
     /// A list of the parts between.
     Split(String),
     /// The value that stands for the word.
@@ -297,7 +358,7 @@ pub struct TimestampConfig {
 }
 
 /// One text or several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Texts(pub Vec<String>);
 
@@ -360,7 +421,7 @@ impl Serialize for ScalarMap {
 }
 
 /// The members of a table in their order.
-fn ordered<'de, T, D>(from: D, what: &'static str) -> Result<Vec<(String, T)>, D::Error>
+pub(super) fn ordered<'de, T, D>(from: D, what: &'static str) -> Result<Vec<(String, T)>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -382,7 +443,7 @@ where
     from.deserialize_map(Members(what, std::marker::PhantomData))
 }
 
-fn serialize_ordered<T: Serialize, S: Serializer>(
+pub(super) fn serialize_ordered<T: Serialize, S: Serializer>(
     members: &[(String, T)],
     to: S,
 ) -> Result<S::Ok, S::Error> {

@@ -19,12 +19,18 @@ use crate::name::{DatasetName, DatasetRef, SourceName};
 use crate::time::time_zone;
 
 /// What `.gitignore` must hold; `lake/` is the default place of the lake.
-const IGNORED: [&str; 6] = [
+const IGNORED: [&str; 12] = [
     "/lakebed.local.toml",
     "/catalog.db*",
     "/queue.db*",
     "/crawl/",
     "/parse/",
+    "/derive/",
+    "/flow/",
+    "/fold/",
+    "/sample/",
+    "/seed/",
+    "/shadow/",
     "/lake/",
 ];
 

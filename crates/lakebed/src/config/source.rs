@@ -5,9 +5,12 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::config::{CrawlConfig, ParseConfig, Project, parse_toml};
+use crate::config::{
+    CrawlConfig, DeriveConfig, FlowConfig, FoldConfig, ParseConfig, Project, SeedConfig,
+    nearest_hint, parse_toml,
+};
 use crate::error::{Error, Result};
-use crate::name::{DatasetName, DatasetRef, SourceName};
+use crate::name::{DatasetName, DatasetRef, FoldName, Layer, SourceName};
 use crate::spec::DatasetClass;
 use crate::time::time_zone;
 
@@ -48,6 +51,9 @@ pub struct DatasetConfig {
     /// Columns whose bounds stand in the log, for pruning.
     #[serde(default)]
     pub prune: Vec<String>,
+    /// Whether a date whose pages give no record of it is as it should be.
+    #[serde(default)]
+    pub may_be_empty: bool,
 }
 
 impl DatasetConfig {
@@ -111,6 +117,18 @@ pub struct SourceConfig {
     /// What its pages give; absent where they are not parsed here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse: Option<ParseConfig>,
+    /// What is known of each of its objects, from day to day; by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub folds: BTreeMap<FoldName, FoldConfig>,
+    /// Which objects are fetched in detail; absent where a list of seeds says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<SeedConfig>,
+    /// Datasets that queries make, by the part of the name after the dot.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub derive: BTreeMap<String, DeriveConfig>,
+    /// How its stages follow each other; absent = as follows from what the source declares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowConfig>,
     /// Declared datasets; one that is not declared has the defaults.
     pub datasets: BTreeMap<DatasetName, DatasetConfig>,
 }
@@ -127,6 +145,12 @@ struct SourceFile {
     crawl: Option<CrawlConfig>,
     parse: Option<ParseConfig>,
     #[serde(default)]
+    fold: BTreeMap<FoldName, FoldConfig>,
+    seed: Option<SeedConfig>,
+    #[serde(default)]
+    derive: BTreeMap<String, DeriveConfig>,
+    flow: Option<FlowConfig>,
+    #[serde(default)]
     dataset: BTreeMap<DatasetName, DatasetConfig>,
 }
 
@@ -134,10 +158,24 @@ impl SourceConfig {
     /// What is declared of a dataset, or the defaults.
     #[must_use]
     pub fn dataset(&self, dataset: &DatasetRef) -> DatasetConfig {
-        self.datasets
-            .get(&dataset.dataset)
-            .cloned()
-            .unwrap_or_default()
+        let declared = self.datasets.get(&dataset.dataset).cloned();
+        let mut declared = declared.unwrap_or_default();
+        // The key of a snapshot is that of its fold, unless somebody says otherwise.
+        if declared.key.is_empty()
+            && declared.dedup.is_none()
+            && let Some(fold) = self.fold_of(dataset)
+        {
+            declared.key.clone_from(&fold.key);
+        }
+        declared
+    }
+
+    /// The fold whose snapshots the dataset holds.
+    fn fold_of(&self, dataset: &DatasetRef) -> Option<&FoldConfig> {
+        let name = dataset.dataset.as_str().strip_prefix(self.name.as_str())?;
+        let name = name.strip_prefix('.')?.parse::<FoldName>().ok()?;
+        let is_feature = dataset.layer == Layer::Feature;
+        self.folds.get(&name).filter(|_| is_feature)
     }
 
     /// Reads the text of a `source.toml`; `file` names it in errors.
@@ -148,6 +186,28 @@ impl SourceConfig {
         }
         if let Some(crawl) = &raw.crawl {
             crawl.check(file)?;
+        }
+        for (derived, declared) in &raw.derive {
+            declared.check(name, derived, file)?;
+        }
+        if let Some(flow) = &raw.flow {
+            flow.check(file)?;
+        }
+        if let Some(parse) = &raw.parse {
+            parse.check(raw.crawl.as_ref(), file)?;
+        }
+        for (fold, declared) in &raw.fold {
+            declared.check(fold, name.as_str(), file)?;
+        }
+        if let Some(seed) = &raw.seed {
+            seed.check(file)?;
+            if !raw.fold.contains_key(&seed.fold) {
+                let names: Vec<&str> = raw.fold.keys().map(FoldName::as_str).collect();
+                return Err(Error::invalid(format!("there is no fold `{}`", seed.fold))
+                    .with("file", file)
+                    .with("key", "seed.fold")
+                    .hint(nearest_hint(seed.fold.as_str(), &names)));
+            }
         }
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
@@ -174,6 +234,10 @@ impl SourceConfig {
             time_zone: raw.time_zone,
             crawl: raw.crawl,
             parse: raw.parse,
+            folds: raw.fold,
+            seed: raw.seed,
+            derive: raw.derive,
+            flow: raw.flow,
             datasets: raw.dataset,
         })
     }
@@ -197,7 +261,8 @@ fn source_text(name: &SourceName, class: DatasetClass, title: Option<&str>) -> S
          # key = [\"id\"]               # columns that name one object: SQL has {name}__latest\n\
          # newest_by = \"crawled_at\"   # which row of a key is newest [default: _fetched_at, then dt]\n\
          # dedup = \"rows\"             # without a key: {name}__latest has equal rows once\n\
-         # prune = [\"published_at\"]   # their bounds go into the log with each file\n",
+         # prune = [\"published_at\"]   # their bounds go into the log with each file\n\
+         # may_be_empty = true        # a date whose pages give no record of it is no failure\n",
         class.as_str()
     )
 }

@@ -86,7 +86,7 @@ pub async fn close_run(
         let reason = format!("its pack was refused: {}", error.message());
         queue.stop_run(run_id, &reason).await?;
     }
-    let (run, closing) = queue.close_run(run_id, &plan.closing_rules()).await?;
+    let (run, closing) = queue.close_run(run_id, &plan.closing_rules(&run)).await?;
     let mut closed = Closed {
         pack: match &packed {
             Packed::Done(report) => Some((&**report).into()),
@@ -120,7 +120,7 @@ async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -
     statistics::write(&plan.parts, &told)
 }
 
-async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {
+pub(super) async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {
     let mut terminals = Vec::new();
     let mut after = 0;
     loop {

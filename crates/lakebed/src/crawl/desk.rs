@@ -20,10 +20,9 @@ use std::time::Duration;
 use tokio::sync::{RwLock, RwLockWriteGuard};
 
 use crate::crawl::drive::CrawlPlan;
+use crate::crawl::follow::{Followed, Follower};
 use crate::crawl::gate::{Hosts, Turn};
-use crate::crawl::links::LinkRules;
 use crate::crawl::seeds::{SeedSpec, link_request};
-use crate::crawl::task::done_of;
 use crate::crawl::told::{Asked, ToldResponse};
 use crate::error::{Error, Result};
 use crate::fetch::{
@@ -134,7 +133,7 @@ pub struct Desk {
     plan: CrawlPlan,
     run_id: i64,
     hosts: Hosts,
-    links: LinkRules,
+    follower: Follower,
     clock: Arc<Clock>,
     /// Read by finishes, written by who opens a part or takes it away to close the run.
     part: RwLock<Option<Arc<SharedPart>>>,
@@ -156,7 +155,7 @@ impl Desk {
         };
         Ok(Self {
             hosts: Hosts::new(queue.clone(), fetcher, plan.host_limits()),
-            links: LinkRules::new(&plan.config)?,
+            follower: plan.follower()?,
             breaker: Mutex::new(CircuitBreaker::new(
                 size(limits.breaker_window, 100),
                 size(limits.breaker_percent, 50),
@@ -299,7 +298,7 @@ impl Desk {
         if !is_mine || was_taken_back(&held) {
             return self.lost(worker, id, attempt).await;
         }
-        let (captures, end) = self.prepare(&held, told).await?;
+        let (captures, end, sample) = self.prepare(&held, told).await?;
         if held.record.state != RequestState::InFlight {
             return self.again(worker, &held, &end).await;
         }
@@ -316,7 +315,7 @@ impl Desk {
         let outcomes = self.queue.finish(worker, self.run_id, &[finish]).await?;
         let now = self.look(id).await?;
         if outcomes.first() == Some(&FinishOutcome::Accepted) {
-            self.feel(&end).await?;
+            self.feel(&end, sample).await?;
             return Ok(ToldOutcome::Accepted(FinishReport::of(&now)));
         }
         let is_mine = now.worker_id == worker.id && now.record.attempts == attempt;
@@ -384,7 +383,7 @@ impl Desk {
         &self,
         held: &HeldRequest,
         told: ToldFinish,
-    ) -> Result<(Vec<Capture>, FinishKind)> {
+    ) -> Result<(Vec<Capture>, FinishKind, Option<BreakerSample>)> {
         if let (Some(first), false) = (told.responses.first(), told.hidden_redirects) {
             check_claimed(held, first)?;
         }
@@ -408,10 +407,13 @@ impl Desk {
                 .map_err(|e| Error::internal("look through a response").caused_by(e))??,
         };
         let last = captures.last();
+        let mut sample = None;
         let end = match told.end {
             ToldEnd::Done(links) => {
                 let capture = self.check_answer(last, answer.as_ref())?;
-                FinishKind::Done(self.done(held, capture, links)?)
+                let followed = self.done(held, capture, links).await?;
+                sample = followed.sample;
+                FinishKind::Done(followed.done)
             }
             ToldEnd::Failed { class, retry } => self.failed(last, class, retry)?,
             ToldEnd::Blocked(wait_us) => FinishKind::Blocked {
@@ -425,7 +427,7 @@ impl Desk {
                     .hint("finish it as `done`, `failed` or `blocked`"));
             }
         };
-        Ok((captures, end))
+        Ok((captures, end, sample))
     }
 
     /// Whether the last response is an answer (API-1).
@@ -475,14 +477,14 @@ impl Desk {
         Ok(capture)
     }
 
-    fn done(
+    async fn done(
         &self,
         held: &HeldRequest,
         capture: &Capture,
         links: Option<ToldLinks>,
-    ) -> Result<DoneSpec> {
+    ) -> Result<Followed> {
         let Some(links) = links else {
-            return Ok(done_of(&self.links, &held.record.stage, capture));
+            return self.follower.follow(&held.record.stage, capture).await;
         };
         let page = CanonicalUrl::parse(&capture.record.url, QueryOrder::Kept)?;
         let offered = links.requests.len() as u64;
@@ -500,13 +502,14 @@ impl Desk {
             .with("path", "announced")
             .hint("announce every link of the page, those that are not followed included"));
         }
-        Ok(DoneSpec {
+        let done = DoneSpec {
             capture: Some(capture.record.capture_id.clone()),
             status: capture.record.status,
             children,
             announced,
             expects: links.expects,
-        })
+        };
+        Ok(Followed { done, sample: None })
     }
 
     fn failed(
@@ -551,13 +554,13 @@ impl Desk {
     }
 
     /// Lets the circuit breaker feel an end; one that opens stops the run.
-    async fn feel(&self, end: &FinishKind) -> Result<()> {
-        let sample = match end {
+    async fn feel(&self, end: &FinishKind, told: Option<BreakerSample>) -> Result<()> {
+        let sample = told.unwrap_or_else(|| match end {
             FinishKind::Done(_) => BreakerSample::Sound,
             FinishKind::Failed { class, .. } => FailureClass::find(class.as_str())
                 .map_or(BreakerSample::Silent, BreakerSample::of_class),
             FinishKind::Blocked { .. } | FinishKind::GivenBack => BreakerSample::Silent,
-        };
+        });
         let opened = {
             // What is inside is whole after every statement.
             let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::config::{CoverageConfig, CrawlConfig, CrawlLocal};
+use crate::crawl::follow::Follower;
 use crate::crawl::gate::Hosts;
-use crate::crawl::links::LinkRules;
 use crate::crawl::seeds::SeedPlan;
 use crate::crawl::task::TaskContext;
 use crate::crawl::worker::{CrawlWatch, CrawlWorker, WorkerEnd, WorkerOptions, WorkerStats};
@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{AddressPolicy, CookieJar, FetchLimits, FetchOptions, Fetcher, ProxySpec};
 use crate::name::StageName;
 use crate::pack::{SharedPart, SharedPartOptions};
+use crate::parse::Rules;
 use crate::queue::{
     ClosingRules, Coverage, HostLimit, HostLimits, Queue, QueueOptions, RunOptions, RunRecord,
     RunState,
@@ -39,8 +40,14 @@ pub struct CrawlPlan {
     pub config: CrawlConfig,
     /// What this machine says.
     pub local: CrawlLocal,
+    /// What its pages give; absent where they are not parsed here.
+    pub rules: Option<Arc<Rules>>,
+    /// The source's folder.
+    pub folder: PathBuf,
     /// Folder of the run's parts.
     pub parts: PathBuf,
+    /// Requests that this process makes done at most; `None` for as many as there are.
+    pub limit: Option<u64>,
 }
 
 /// Folder of a run's parts below the project's folder of crawl state.
@@ -72,12 +79,20 @@ impl CrawlPlan {
         }
     }
 
-    /// What the closing demands.
+    /// What the closing of the run demands. Of a run that was seeded from a plan, or that tries again what died in
+    /// another: what was announced, beside what an earlier run of the date has; nothing, where a plan announced nothing.
     #[must_use]
-    pub fn closing_rules(&self) -> ClosingRules {
+    pub fn closing_rules(&self, run: &RunRecord) -> ClosingRules {
+        let planned = run.seeds.announced.saturating_sub(run.seeds.duplicate);
+        let is_given = run.is_planned() || run.successor_of.is_some();
+        let (min_requests, min_done) = match is_given {
+            true => (planned, self.config.min_done.min(planned)),
+            false => (self.config.min_requests, self.config.min_done),
+        };
         ClosingRules {
-            min_requests: self.config.min_requests,
-            min_done: self.config.min_done,
+            min_requests,
+            min_done,
+            may_be_empty: run.is_planned() && planned == 0,
             max_dead_share: self.config.max_dead_share,
             need_captures: true,
         }
@@ -149,6 +164,11 @@ impl CrawlPlan {
         Ok(options)
     }
 
+    pub(super) fn follower(&self) -> Result<Follower> {
+        let by = (self.rules.as_ref(), self.folder.as_path());
+        Follower::new(&self.run, &self.config, by)
+    }
+
     /// Fetches of one process at once.
     #[must_use]
     pub fn hands(&self) -> u32 {
@@ -213,8 +233,9 @@ async fn add_all(queue: &Queue, run_id: i64, seeds: &SeedPlan) -> Result<RunReco
     for part in seeds.seeds.chunks(SEED_BATCH) {
         let _stats = queue.add_seeds(run_id, part, 0).await?;
     }
-    let hash = seeds.hash.as_str();
-    queue.open_run(run_id, seeds.announced(), hash).await
+    queue
+        .open_run(run_id, seeds.announced(), &seeds.queue_hash())
+        .await
 }
 
 /// Crawls an open run with the hands of this process until it is drained, stopped, or told to go.
@@ -241,7 +262,7 @@ pub async fn crawl_run(
         run: plan.run.clone(),
         part: SharedPart::open(&plan.parts, &plan.run, SharedPartOptions::default(), &clock)?,
         hosts: Hosts::new(queue.clone(), fetcher.clone(), plan.host_limits()),
-        links: LinkRules::new(&plan.config)?,
+        follower: plan.follower()?,
         fetcher,
     };
     let options = WorkerOptions {
@@ -250,6 +271,7 @@ pub async fn crawl_run(
         hands: plan.hands(),
         breaker_window: usize::try_from(limits.breaker_window.unwrap_or(100)).unwrap_or(100),
         breaker_percent: usize::try_from(limits.breaker_percent.unwrap_or(50)).unwrap_or(50),
+        limit: plan.limit,
     };
     let worker = CrawlWorker::join(queue, Arc::new(context), &options, watch).await?;
     worker.run(stop).await

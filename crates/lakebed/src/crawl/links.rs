@@ -9,9 +9,12 @@ use scraper::{Html, Selector};
 
 use crate::config::{CrawlConfig, ScopeConfig};
 use crate::error::{Error, Result};
-use crate::name::StageName;
+use crate::name::{ContentHash, StageName};
 use crate::queue::{DoneSpec, Expectation, KeyScope, NewRequest};
 use crate::spec::{CanonicalUrl, QueryOrder};
+
+/// Longest name of a group in the queue.
+const MAX_GROUP_BYTES: usize = 255;
 
 /// The rules of all stages, with their selectors read.
 #[derive(Debug, Clone)]
@@ -125,6 +128,7 @@ impl LinkRules {
             }
         }
         if let (Some(expected), Some(group)) = (total, group) {
+            let group = group_name(&group);
             done.expects.push(Expectation { group, expected });
         }
     }
@@ -140,13 +144,24 @@ pub(super) fn request(
     let declared = config.stage.get(stage).cloned().unwrap_or_default();
     NewRequest {
         priority: declared.priority,
-        group: group.filter(|g| g.len() <= 255),
+        group: group.as_deref().map(group_name),
         scope: match declared.key_scope {
             ScopeConfig::Run => KeyScope::Run,
             ScopeConfig::Date => KeyScope::Date,
         },
         ..NewRequest::get(stage.clone(), url.as_str())
     }
+}
+
+/// The name under which requests are counted: as it was told, or, where that is too long for the queue, its beginning and
+/// a hash of all of it.
+pub(super) fn group_name(told: &str) -> String {
+    if told.len() <= MAX_GROUP_BYTES {
+        return told.to_owned();
+    }
+    let hash = ContentHash::of(told.as_bytes());
+    let end = told.floor_char_boundary(MAX_GROUP_BYTES - 17);
+    format!("{} {}", &told[..end], hash.short())
 }
 
 fn selector(css: &str, key: &str) -> Result<Selector> {

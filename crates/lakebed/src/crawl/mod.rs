@@ -9,15 +9,18 @@
 //! | `worker` | claims, tasks, finishes, heartbeat |
 //! | `task` | one claim from its moment to its end |
 //! | `gate` | `robots.txt` and the turn of a host before every hop |
-//! | `links` | links of a page that are followed |
+//! | `follow`, `links` | the follow-ups of a page, by the parse rules or by `follow` of its stage |
 //! | `desk`, `told` | claims and finishes of crawlers of somebody else |
+//! | `sample` | a few pages for whoever writes rules, never part of a day |
 //! | `close`, `statistics` | the pack, the closing, and what is told of it |
 
 mod close;
 mod desk;
 mod drive;
+mod follow;
 mod gate;
 mod links;
+mod sample;
 mod seeds;
 mod statistics;
 mod task;
@@ -29,6 +32,7 @@ pub use desk::{Desk, DeskHold, FinishReport, ToldEnd, ToldFinish, ToldLinks, Tol
 pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
 pub use gate::{Hosts, Turn};
 pub use links::{LinkRules, Page};
+pub use sample::{Sampled, name_sample, sample_config, sample_run};
 pub use seeds::{SeedPlan, SeedSpec, read_seeds, seed_request};
 pub use statistics::{PackStatistics, RUN_STATISTICS_FORMAT, RunStatistics};
 pub use told::ToldResponse;

@@ -15,7 +15,7 @@ use crate::config::CrawlConfig;
 use crate::crawl::links::request;
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, StageName};
-use crate::queue::NewRequest;
+use crate::queue::{NewRequest, planned_hash};
 use crate::spec::{CanonicalUrl, QueryOrder};
 
 /// A plan that was read.
@@ -27,6 +27,8 @@ pub struct SeedPlan {
     pub out_of_scope: u64,
     /// BLAKE3 of its text.
     pub hash: ContentHash,
+    /// Whether a planner made it: what the source must have at least does not count then, and it may be empty.
+    pub planned: bool,
 }
 
 impl SeedPlan {
@@ -34,6 +36,15 @@ impl SeedPlan {
     #[must_use]
     pub fn announced(&self) -> u64 {
         self.seeds.len() as u64 + self.out_of_scope
+    }
+
+    /// How the queue names it.
+    #[must_use]
+    pub fn queue_hash(&self) -> String {
+        match self.planned {
+            true => planned_hash(&self.hash),
+            false => self.hash.to_string(),
+        }
     }
 }
 
@@ -58,6 +69,10 @@ pub struct SeedSpec {
     pub priority: Option<i64>,
     /// Counted under this name.
     pub group: Option<String>,
+    /// Why a planner asks for it; for people.
+    pub reason: Option<String>,
+    /// The object it is of, as a planner names it; for people.
+    pub key: Option<serde_json::Value>,
 }
 
 /// Reads a plan; `name` names it in errors.
@@ -70,6 +85,7 @@ pub fn read_seeds(config: &CrawlConfig, text: &str, name: &str) -> Result<SeedPl
         seeds: Vec::new(),
         out_of_scope: 0,
         hash: ContentHash::of(text.as_bytes()),
+        planned: false,
     };
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();

@@ -5,15 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 
+use crate::crawl::follow::Follower;
 use crate::crawl::gate::{CrawlGate, Hosts, sleep_us};
-use crate::crawl::links::{LinkRules, Page};
 use crate::error::Result;
 use crate::fetch::{
     BreakerSample, Capture, FailureClass, FetchOutcome, FetchRequest, Fetched, Fetcher,
 };
-use crate::name::{ErrorClass, StageName};
+use crate::name::ErrorClass;
 use crate::pack::SharedPart;
-use crate::queue::{Claim, DoneSpec, Finish, FinishKind};
+use crate::queue::{Claim, Finish, FinishKind};
 use crate::spec::{CanonicalUrl, QueryOrder, RunKey};
 
 /// A fetch that was put off goes on within its claim when its turn is so near, microseconds.
@@ -27,7 +27,7 @@ pub(super) struct TaskContext {
     pub(super) fetcher: Fetcher,
     pub(super) part: SharedPart,
     pub(super) hosts: Hosts,
-    pub(super) links: LinkRules,
+    pub(super) follower: Follower,
 }
 
 /// How a claim ended, for the queue and for the breaker.
@@ -71,7 +71,8 @@ pub(super) async fn work(context: &TaskContext, claim: Claim) -> Result<TaskEnd>
             }
         }
         let sample = BreakerSample::of(&outcome);
-        let end = end_of(context, &claim, outcome, last);
+        let (end, told) = end_of(context, &claim, outcome, last).await?;
+        let sample = told.unwrap_or(sample);
         return Ok(TaskEnd {
             finish: finish(&claim, end),
             sample,
@@ -129,15 +130,19 @@ fn fetch_request(context: &TaskContext, claim: &Claim) -> Result<FetchRequest> {
     })
 }
 
-fn end_of(
+/// The end, and what the page itself says to the breaker.
+async fn end_of(
     context: &TaskContext,
     claim: &Claim,
     outcome: FetchOutcome,
     last: Option<Capture>,
-) -> FinishKind {
-    match outcome {
+) -> Result<(FinishKind, Option<BreakerSample>)> {
+    let end = match outcome {
         FetchOutcome::Answered | FetchOutcome::NotModified => match last {
-            Some(capture) => FinishKind::Done(done_of(&context.links, &claim.stage, &capture)),
+            Some(capture) => {
+                let followed = context.follower.follow(&claim.stage, &capture).await?;
+                return Ok((FinishKind::Done(followed.done), followed.sample));
+            }
             None => FinishKind::GivenBack,
         },
         FetchOutcome::RateLimited { wait, .. } => FinishKind::Blocked {
@@ -158,29 +163,6 @@ fn end_of(
                 Err(_) => FinishKind::GivenBack,
             }
         }
-    }
-}
-
-/// A success that this capture answers, with the follow-ups that the rules of the source find in it.
-pub(super) fn done_of(links: &LinkRules, stage: &StageName, capture: &Capture) -> DoneSpec {
-    let record = &capture.record;
-    let text = record.charset.as_ref().map(|charset| {
-        let encoding =
-            encoding_rs::Encoding::for_label(charset.name.as_bytes()).unwrap_or(encoding_rs::UTF_8);
-        encoding.decode(&capture.body).0
-    });
-    let url = CanonicalUrl::parse(&record.url, QueryOrder::Kept);
-    let followed = match &url {
-        Ok(url) => links.follow(&Page {
-            stage,
-            url,
-            text: text.as_deref(),
-        }),
-        Err(_) => DoneSpec::default(),
     };
-    DoneSpec {
-        capture: Some(record.capture_id.clone()),
-        status: record.status,
-        ..followed
-    }
+    Ok((end, None))
 }

@@ -44,6 +44,8 @@ pub struct WorkerOptions {
     pub breaker_window: usize,
     /// Percent of them in trouble that stop the run.
     pub breaker_percent: usize,
+    /// Requests that it makes done at most; `None` for as many as there are.
+    pub limit: Option<u64>,
 }
 
 /// What a worker did.
@@ -70,6 +72,8 @@ pub enum WorkerEnd {
     Stopped(String),
     /// It was told to go.
     Told,
+    /// It made as many requests done as it was to.
+    Full,
 }
 
 /// Told of progress, for people.
@@ -147,11 +151,10 @@ impl<'a> CrawlWorker<'a> {
                 }
                 Claimed::End(_) => Some(FINISH_LINGER),
             };
-            let full = self.tasks.len() >= self.hands();
             let pause = match wait {
                 _ if !self.ends.is_empty() => FINISH_LINGER,
                 Some(wait) => wait,
-                None if full => Duration::from_secs(1),
+                None if self.free_hands() == 0 => Duration::from_secs(1),
                 None => Duration::ZERO,
             };
             tokio::select! {
@@ -168,9 +171,22 @@ impl<'a> CrawlWorker<'a> {
         usize::try_from(self.options.hands.max(1)).unwrap_or(1)
     }
 
+    /// Hands that may claim: what is under way may become done, and counts against the limit.
+    fn free_hands(&self) -> usize {
+        let free = self.hands().saturating_sub(self.tasks.len());
+        let Some(limit) = self.options.limit else {
+            return free;
+        };
+        let left = usize::try_from(limit.saturating_sub(self.stats.done)).unwrap_or(usize::MAX);
+        free.min(left.saturating_sub(self.tasks.len() + self.ends.len()))
+    }
+
     /// Claims for the free hands.
     async fn claim(&mut self) -> Result<Claimed> {
-        let free = self.hands().saturating_sub(self.tasks.len());
+        if self.options.limit.is_some_and(|l| self.stats.done >= l) {
+            return Ok(Claimed::End(WorkerEnd::Full));
+        }
+        let free = self.free_hands();
         if free == 0 {
             return Ok(Claimed::Some);
         }

@@ -17,18 +17,21 @@ pub(super) const LABEL_PREFIX: &str = "parse:";
 const LOCK: &str = "lock";
 
 /// Makes the folder and holds it as long as the answer lives.
-pub(super) fn lock_folder(folder: &Path) -> Result<File> {
+///
+/// # Errors
+/// `Unavailable`, and worth another try, where another call holds it.
+pub fn lock_folder(folder: &Path, action: &str) -> Result<File> {
     fs::create_dir_all(folder).map_err(|e| Error::io("create the folder", folder.display(), e))?;
     let path = folder.join(LOCK);
     let file = File::create(&path).map_err(|e| Error::io("create the file", path.display(), e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::unavailable("parse the date: another call is at it")
-                .retryable()
-                .with("folder", folder.display())
-                .hint("wait for it to end, then call again: what it stored is not stored twice"))
-        }
+        Err(TryLockError::WouldBlock) => Err(Error::unavailable(format!(
+            "{action}: another call is at it"
+        ))
+        .retryable()
+        .with("folder", folder.display())
+        .hint("wait for it to end, then call again: what it stored is not stored twice")),
         Err(TryLockError::Error(e)) => Err(Error::io("lock the file", path.display(), e)),
     }
 }

@@ -1,6 +1,6 @@
 //! The packs of a source in the lake, and one page out of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::catalog::{FileRow, visible_files};
 use crate::error::{Error, Result};
@@ -41,7 +41,10 @@ impl SourcePack {
                     .hint("`lakebed audit --deep` tells which files differ from the log; restore the index from a backup of the lake"),
             );
         }
-        PackReader::open(&self.path)
+        PackReader::open(&self.path).map_err(|e| match self.path.exists() {
+            true => e,
+            false => e.hint("the log holds this pack: restore the file from a backup of the lake"),
+        })
     }
 }
 
@@ -98,33 +101,119 @@ pub async fn list_packs(
     Ok(packs)
 }
 
-/// The newest response that `wanted` names: a URL, a capture id or a request key. The newest pack that has
-/// one decides; within it, one that made its request done comes first.
+/// A response that was looked for.
+#[derive(Debug)]
+pub struct FoundPage {
+    /// The run that fetched it.
+    pub run: RunKey,
+    /// The pack that holds it.
+    pub path: PathBuf,
+    /// The response.
+    pub capture: Capture,
+}
+
+/// The newest response that `wanted` names: a URL, a capture id, a request key, or the `_raw` of a row. The newest
+/// pack that has one decides, those of the lake before those of samples; within it, one that made its request done
+/// comes first.
 ///
 /// # Errors
 /// `NotFound` where no pack has it.
 pub async fn find_page(
-    lake: &Lake,
+    (lake, samples): (&Lake, &Path),
     source: &SourceName,
     wanted: &str,
-) -> Result<(SourcePack, Capture)> {
-    let packs = list_packs(lake, source, BusinessDate::MIN, BusinessDate::MAX).await?;
-    if packs.is_empty() {
-        return Err(Error::not_found(format!("`{source}` has no pack"))
-            .hint(format!("`lakebed crawl {source} --date D` makes one")));
+) -> Result<FoundPage> {
+    let raw = raw_of(source, wanted);
+    let (from, to) = match &raw {
+        Some((run, _)) => (run.date, run.date),
+        None => (BusinessDate::MIN, BusinessDate::MAX),
+    };
+    let mut packs = list_packs(lake, source, from, to).await?;
+    let mut sampled = list_samples(samples, source)?;
+    let wanted = match &raw {
+        Some((run, capture)) => {
+            packs.retain(|pack| pack.run == *run);
+            sampled.retain(|(sample, _)| sample == run);
+            capture
+        }
+        None => wanted,
+    };
+    if packs.is_empty() && sampled.is_empty() && raw.is_none() {
+        return Err(Error::not_found(format!("`{source}` has no pack")).hint(format!(
+            "`lakebed crawl {source} --date D` makes one, `lakebed source sample {source}` fetches a few pages"
+        )));
     }
     for pack in packs.iter().rev() {
-        let reader = pack.open()?;
-        let rows = rows_of(&reader, wanted)?;
-        let newest = rows.into_iter().filter(|row| !row.is_erased);
-        if let Some(row) = newest.max_by_key(|row| (row.is_named, row.fetched_at)) {
-            return Ok((pack.clone(), reader.read(&row)?));
+        if let Some(capture) = newest_in(&pack.open()?, wanted)? {
+            return Ok(FoundPage {
+                run: pack.run.clone(),
+                path: pack.path.clone(),
+                capture,
+            });
+        }
+    }
+    for (run, path) in sampled.into_iter().rev() {
+        if let Some(capture) = newest_in(&PackReader::open(&path)?, wanted)? {
+            return Ok(FoundPage { run, path, capture });
         }
     }
     Err(
         Error::not_found(format!("no pack of `{source}` has `{wanted}`"))
             .hint("`lakebed pack list PACK` shows what a pack holds"),
     )
+}
+
+fn newest_in(reader: &PackReader, wanted: &str) -> Result<Option<Capture>> {
+    let rows = rows_of(reader, wanted)?;
+    let newest = rows.into_iter().filter(|row| !row.is_erased);
+    let newest = newest.max_by_key(|row| (row.is_named, row.fetched_at));
+    newest.map(|row| reader.read(&row)).transpose()
+}
+
+/// Packs of samples below their folder, by date and then by the number of the sample.
+fn list_samples(folder: &Path, source: &SourceName) -> Result<Vec<(RunKey, PathBuf)>> {
+    let mut packs = Vec::new();
+    for run in list_folder(&folder.join(source.as_str()))? {
+        for path in list_folder(&run)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_pack = name.ends_with(PACK_SUFFIX);
+            if let Some(name) = PackFileName::parse(&name).filter(|_| is_pack) {
+                let run = RunKey {
+                    source: source.clone(),
+                    date: name.date,
+                    run: name.run,
+                };
+                packs.push((run, path));
+            }
+        }
+    }
+    packs.sort_by_key(|(run, _)| (run.date, run.run.as_str().len(), run.run.clone()));
+    Ok(packs)
+}
+
+/// Everything in a folder; nothing where there is none, or where it is a file.
+fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let failed = |e| Error::io("list the folder", folder.display(), e);
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    entries
+        .map(|entry| Ok(entry.map_err(failed)?.path()))
+        .collect()
+}
+
+/// Run and capture of a `_raw`: `source/date/run/capture id`.
+fn raw_of<'w>(source: &SourceName, wanted: &'w str) -> Option<(RunKey, &'w str)> {
+    let mut parts = wanted.split('/');
+    let (own, date, run) = (parts.next()?, parts.next()?, parts.next()?);
+    let capture = parts.next().filter(|c| c.parse::<CaptureId>().is_ok())?;
+    let run = RunKey {
+        source: source.clone(),
+        date: date.parse().ok()?,
+        run: run.parse().ok()?,
+    };
+    (own == source.as_str() && parts.next().is_none()).then_some((run, capture))
 }
 
 fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
@@ -136,8 +225,9 @@ fn rows_of(reader: &PackReader, wanted: &str) -> Result<Vec<IndexRow>> {
             None => index.find_request(&key),
         };
     }
-    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept)
-        .map_err(|e| e.hint("a URL, a capture id, a request key, or a file that is there"))?;
+    let url = CanonicalUrl::parse(wanted, QueryOrder::Kept).map_err(|e| {
+        e.hint("a URL, a capture id, a request key, the `_raw` of a row, or a file that is there")
+    })?;
     let rows = index.rows()?;
     rows.filter(|row| row.as_ref().map_or(true, |row| row.url == url.as_str()))
         .collect()

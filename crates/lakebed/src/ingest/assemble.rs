@@ -1,6 +1,6 @@
 //! From staged files to a draft of the commit: final names, actions, requirements, and the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{LastSchema, read_footer_stats};
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::ingest::request::{
 };
 use crate::ingest::write::StagedFile;
 use crate::log::{DatasetState, Draft, LoggedRecord};
-use crate::name::ContentHash;
+use crate::name::{BatchLabel, ContentHash};
 use crate::spec::{
     Action, DataFileSpec, FieldSpec, InputSpec, Operation, Provenance, RejectsFileSpec, Requirement,
 };
@@ -91,6 +91,9 @@ impl Call<'_> {
             identity.update(result.facts.content.as_str().as_bytes());
             let rules = self.rules_of(&input.source, result.facts.form)?;
             identity.update(rules.as_bytes());
+            if let Some(batch) = input.source.own_batch() {
+                identity.update(batch.as_str().as_bytes());
+            }
         }
         if let Some(commit) = &self.request.rejects_of {
             // All records of an input refused, and refused again: the same bytes, another observation.
@@ -255,13 +258,19 @@ impl Call<'_> {
         if let Some(commit) = request.rejects_of.clone() {
             requires.push(Requirement::RejectsWaiting { dt, commit });
         }
-        if let Some(batch) = &request.batch
-            && state.visible_labelled(dt, batch).next().is_none()
-        {
-            requires.push(Requirement::BatchAbsent {
-                dt,
-                batch: batch.clone(),
-            });
+        if let RevisionTarget::JoinUnchanged(number) = request.revision {
+            requires.push(Requirement::DateUnchanged { dt, number });
+        }
+        let own = attempt.planned.iter().map(|p| p.source.own_batch());
+        let batches: BTreeSet<&BatchLabel> =
+            own.chain([request.batch.as_ref()]).flatten().collect();
+        for batch in batches {
+            if state.visible_labelled(dt, batch).next().is_none() {
+                requires.push(Requirement::BatchAbsent {
+                    dt,
+                    batch: batch.clone(),
+                });
+            }
         }
         requires
     }
@@ -274,8 +283,9 @@ impl Call<'_> {
             rows: result.rows,
             rejected: result.rejected,
             rules: self.rules_of(&input.source, result.facts.form)?,
-            batch: self.request.batch.clone(),
+            batch: self.batch_of(&input.source).cloned(),
             load: self.request.load,
+            parents: self.request.parents.clone(),
         })
     }
 
@@ -313,7 +323,7 @@ impl Call<'_> {
     ) -> Produced {
         let replaced = attempt.replaced;
         let folder = match self.request.revision {
-            RevisionTarget::Join | RevisionTarget::Replace => {
+            RevisionTarget::Join | RevisionTarget::JoinUnchanged(_) | RevisionTarget::Replace => {
                 partition_dir(&self.request.dataset, &attempt.key)
             }
             RevisionTarget::Keep => {

@@ -9,7 +9,7 @@ use crate::ingest::pipeline::Staged;
 use crate::ingest::read::{DEFAULT_CHUNK_BYTES, Form, InputSource, ReadOptions, rules_hash};
 use crate::ingest::request::{IngestRequest, ReplacedRevision, RevisionTarget};
 use crate::log::{DatasetState, other_format};
-use crate::name::{AttemptId, ContentHash, Layer};
+use crate::name::{AttemptId, BatchLabel, ContentHash, Layer};
 use crate::registry;
 use crate::spec::{
     FieldSpec, FileFormat, PartitionKey, ReadSpec, Requirement, SCHEMALESS_VERSION, SchemaSpec,
@@ -123,6 +123,28 @@ impl<'a> Call<'a> {
         rules_hash(&self.rules(source), form)
     }
 
+    /// The label of an input: its own, or that of the call.
+    pub(super) fn batch_of<'s>(&'s self, source: &'s InputSource) -> Option<&'s BatchLabel> {
+        source.own_batch().or(self.request.batch.as_ref())
+    }
+
+    /// That the date is as the caller saw it, where that matters.
+    pub(super) fn check_unchanged(&self, state: &DatasetState) -> Result<()> {
+        let RevisionTarget::JoinUnchanged(number) = self.request.revision else {
+            return Ok(());
+        };
+        let (dt, dataset) = (self.request.dt, &self.request.dataset);
+        if state.changed(dt) == number {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "record {} of `{dataset}` has changed {dt} since this call looked at it",
+            state.changed(dt)
+        ))
+        .retryable()
+        .hint("call again: what is stored is not stored twice"))
+    }
+
     /// The record that tried the rejects of this call again already.
     pub(super) fn retried_by(&self, state: &DatasetState) -> Option<u64> {
         let commit = self.request.rejects_of.as_ref()?;
@@ -136,7 +158,9 @@ impl<'a> Call<'a> {
             dt,
             schema_version: self.version,
             revision: match self.request.revision {
-                RevisionTarget::Join => state.active_revision(dt),
+                RevisionTarget::Join | RevisionTarget::JoinUnchanged(_) => {
+                    state.active_revision(dt)
+                }
                 RevisionTarget::Replace | RevisionTarget::Keep => state.next_revision(dt),
             },
         }
@@ -145,7 +169,7 @@ impl<'a> Call<'a> {
     /// Whether the call writes a revision of its own.
     pub(super) fn corrects(&self) -> bool {
         match self.request.revision {
-            RevisionTarget::Join => false,
+            RevisionTarget::Join | RevisionTarget::JoinUnchanged(_) => false,
             RevisionTarget::Replace | RevisionTarget::Keep => true,
         }
     }

@@ -85,7 +85,9 @@ impl Call<'_> {
     ) -> Result<Option<Vec<SkippedInput>>> {
         let dt = self.request.dt;
         let revision = match self.request.revision {
-            RevisionTarget::Join | RevisionTarget::Replace => state.active_revision(dt),
+            RevisionTarget::Join | RevisionTarget::JoinUnchanged(_) | RevisionTarget::Replace => {
+                state.active_revision(dt)
+            }
             RevisionTarget::Keep => state.next_revision(dt) - 1,
         };
         let mut stored: BTreeSet<Identity> = BTreeSet::new();
@@ -115,7 +117,7 @@ impl Call<'_> {
             };
             let identity = (
                 content.clone(),
-                self.request.batch.clone(),
+                self.batch_of(&input.source).cloned(),
                 self.version,
                 self.rules_of(&input.source, form)?,
                 self.request.load == LoadKind::Full,

@@ -8,7 +8,7 @@ use crate::ingest::pipeline::Staged;
 use crate::ingest::read::{ChunkReader, Form, InputSource, hash_input};
 use crate::ingest::request::SkippedInput;
 use crate::log::{DatasetState, InputAnswer, InputQuery, answer};
-use crate::name::ContentHash;
+use crate::name::{BatchLabel, ContentHash};
 use crate::time::BusinessDate;
 
 impl Call<'_> {
@@ -19,15 +19,15 @@ impl Call<'_> {
         known: &mut Known,
     ) -> Result<(Vec<Planned>, Vec<SkippedInput>, Vec<String>)> {
         let inputs = &self.request.inputs;
-        let may_be_known = inputs.len() > 1 || state.position().number > 0;
+        if inputs.len() > 1 || state.position().number > 0 {
+            hash_all(inputs, known)?;
+        }
         let (mut planned, mut skipped) = (Vec::new(), Vec::new());
         let mut warnings: Vec<String> = self.future_warning().into_iter().collect();
-        let mut seen: BTreeMap<ContentHash, String> = BTreeMap::new();
+        // Two packs without a record have the same bytes and two labels.
+        let mut seen: BTreeMap<(&ContentHash, Option<&BatchLabel>), String> = BTreeMap::new();
         for source in inputs {
             let name = source.display_name().to_owned();
-            if may_be_known && source.is_rereadable() && !known.contains_key(&name) {
-                known.insert(name.clone(), (hash_input(source)?.0, None));
-            }
             let Some((content, form)) = known.get(&name) else {
                 planned.push(Planned {
                     source: source.clone(),
@@ -35,12 +35,13 @@ impl Call<'_> {
                 });
                 continue;
             };
-            if let Some(first) = seen.get(content) {
+            let identity = (content, source.own_batch());
+            if let Some(first) = seen.get(&identity) {
                 let reason = format!("has the same bytes as `{first}` of this call");
                 skipped.push(skip(name, content, reason, None));
                 continue;
             }
-            seen.insert(content.clone(), name.clone());
+            seen.insert(identity, name.clone());
             if let Some(number) = self.retried_by(state) {
                 let reason = format!("its records were tried again by record {number}");
                 skipped.push(skip(name, content, reason, Some(number)));
@@ -48,7 +49,9 @@ impl Call<'_> {
             }
             match self.ask(state, content, (source, *form))? {
                 InputAnswer::New { other_dates } => {
-                    warnings.extend(known_elsewhere(&name, &other_dates));
+                    if source.own_batch().is_none() {
+                        warnings.extend(known_elsewhere(&name, &other_dates));
+                    }
                     planned.push(Planned {
                         source: source.clone(),
                         repeat_of: None,
@@ -99,16 +102,21 @@ impl Call<'_> {
         } else {
             String::new()
         };
-        Ok(self.answer(state, content, &rules))
+        Ok(self.answer(state, content, (source, &rules)))
     }
 
-    fn answer(&self, state: &DatasetState, content: &ContentHash, rules: &str) -> InputAnswer {
+    fn answer(
+        &self,
+        state: &DatasetState,
+        content: &ContentHash,
+        (source, rules): (&InputSource, &str),
+    ) -> InputAnswer {
         answer(
             state,
             &InputQuery {
                 dt: self.request.dt,
                 content,
-                batch: self.request.batch.as_ref(),
+                batch: self.batch_of(source),
                 rules,
                 schema_version: self.version,
                 restore: self.request.restore,
@@ -139,11 +147,11 @@ impl Call<'_> {
                         .retryable(),
                 );
             }
-            if !seen.insert(content.clone()) {
+            if !seen.insert((content.clone(), input.source.own_batch())) {
                 again = true;
             }
             let rules = self.rules_of(&input.source, result.facts.form)?;
-            match self.answer(state, &content, &rules) {
+            match self.answer(state, &content, (&input.source, &rules)) {
                 InputAnswer::New { .. } | InputAnswer::Repeat { .. } => {}
                 InputAnswer::AlreadyThere { .. } => again = true,
                 InputAnswer::Refused(refusal) => {
@@ -162,6 +170,17 @@ impl Call<'_> {
         }
         Ok(again)
     }
+}
+
+/// Takes the hashes of the inputs that can be read twice.
+fn hash_all(inputs: &[InputSource], known: &mut Known) -> Result<()> {
+    for source in inputs.iter().filter(|s| s.is_rereadable()) {
+        let name = source.display_name();
+        if !known.contains_key(name) {
+            known.insert(name.to_owned(), (hash_input(source)?.0, None));
+        }
+    }
+    Ok(())
 }
 
 fn skip(

@@ -28,6 +28,7 @@ mod rejects;
 mod report;
 mod request;
 mod run;
+mod table;
 mod write;
 
 #[cfg(test)]
@@ -40,3 +41,7 @@ pub use request::{
     SkippedInput, StoredInput, WrittenFile,
 };
 pub use run::ingest;
+pub use table::{
+    CommittedTable, LooseTable, StagedTable, TableEncoder, TableGroup, TableRequest, TableStage,
+    commit_table, discard_table,
+};

@@ -10,6 +10,9 @@
 //! plan and the chunk size alone, never on the number of threads (see `write`). Nothing here commits.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,7 +31,7 @@ use crate::ingest::read::{
 };
 use crate::ingest::write::{LinesFileWriter, StagedFile};
 use crate::name::{AttemptId, SourceName};
-use crate::spec::FileFormat;
+use crate::spec::{FileFormat, RejectRecord};
 use crate::store::{Store, StorePath, staged_path};
 
 /// What a run of the pipeline needs.
@@ -389,7 +392,7 @@ fn append_all(
         files: Vec::new(),
     };
     let mut stats = DecodeStats::default();
-    let mut counts = Counts::new();
+    let mut counts = out.keep_made_rejects()?;
     let mut waiting = BTreeMap::new();
     let mut next = 0;
     kill_point("ingest.stage_created");
@@ -467,6 +470,39 @@ impl Appender<'_> {
         }
     }
 
+    /// What did not become a record when the inputs were made, before what does not fit now; counted by input.
+    fn keep_made_rejects(&mut self) -> Result<Counts> {
+        let mut counts = Counts::new();
+        let inputs = self.shared.job.inputs.iter().enumerate();
+        for (number, path) in inputs.filter_map(|(n, i)| Some((n, i.made_rejects()?))) {
+            let index = u32::try_from(number)
+                .map_err(|_| Error::limit("there are more than 4294967295 inputs"))?;
+            let file =
+                File::open(path).map_err(|e| Error::io("open the rejects", path.display(), e))?;
+            for line in BufReader::new(file).lines() {
+                let line = line.map_err(|e| Error::io("read the rejects", path.display(), e))?;
+                let mut record = made_reject(&line, path)?;
+                record.input = index;
+                self.write_reject(&record)?;
+                counts.entry(number).or_default().1 += 1;
+            }
+        }
+        Ok(counts)
+    }
+
+    fn write_reject(&mut self, record: &RejectRecord) -> Result<()> {
+        let writer = match &mut self.rejects {
+            Some(writer) => writer,
+            None => {
+                let job = self.shared.job;
+                let path = staged_path(job.attempt, &job.rejects_folder.child("writing-rejects"));
+                let writer = LinesFileWriter::create(job.store, path)?;
+                self.rejects.insert(writer)
+            }
+        };
+        writer.append(record)
+    }
+
     fn keep_rejects(&mut self, input: usize, rejects: Vec<RejectDraft>) -> Result<()> {
         if self.shared.job.mismatch == Mismatch::Fail {
             return Ok(());
@@ -481,14 +517,7 @@ impl Appender<'_> {
                 // The lake does not depend on where a machine keeps its inbox.
                 draft.file.clone_from(&label);
             }
-            if self.rejects.is_none() {
-                let job = self.shared.job;
-                let path = staged_path(job.attempt, &job.rejects_folder.child("writing-rejects"));
-                self.rejects = Some(LinesFileWriter::create(job.store, path)?);
-            }
-            if let Some(writer) = &mut self.rejects {
-                writer.append(&draft.into_record(index))?;
-            }
+            self.write_reject(&draft.into_record(index))?;
         }
         Ok(())
     }
@@ -516,6 +545,15 @@ impl Appender<'_> {
         kill_point("ingest.rejects_durable");
         Ok((self.files, rejects))
     }
+}
+
+/// A line of a file of rejects that this program wrote beside an input.
+fn made_reject(line: &str, path: &Path) -> Result<RejectRecord> {
+    serde_json::from_str(line).map_err(|e| {
+        Error::internal("read a reject that was written before")
+            .with("file", path.display())
+            .caused_by(e)
+    })
 }
 
 /// A name for each input that does not depend on the machine's folders: its base name, with as many
@@ -554,7 +592,6 @@ fn labels(inputs: &[InputSource]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn labels_are_as_short_as_they_may_be() {

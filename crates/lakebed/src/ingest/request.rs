@@ -6,7 +6,7 @@ use crate::ingest::convert::{Drift, PresenceCounts};
 use crate::ingest::decode::Mismatch;
 use crate::ingest::read::InputSource;
 use crate::name::{BatchLabel, CommitId, ContentHash, DatasetRef, RunName};
-use crate::spec::{By, FileFormat, LoadKind, Provenance, ReadSpec};
+use crate::spec::{By, FileFormat, LoadKind, ParentSpec, Provenance, ReadSpec};
 use crate::time::BusinessDate;
 
 /// Version of the JSON result.
@@ -18,6 +18,8 @@ pub enum RevisionTarget {
     /// It adds to the active one.
     #[default]
     Join,
+    /// It adds to the active one, while no record after this one has touched the date; 0 = none has.
+    JoinUnchanged(u64),
     /// It builds the next one, which takes the place of the active one.
     Replace,
     /// It builds the next one, which is kept apart until a switch shows it.
@@ -59,6 +61,8 @@ pub struct IngestRequest {
     pub rejects_of: Option<CommitId>,
     /// Full or incremental load.
     pub load: LoadKind,
+    /// What the inputs were derived from; empty = they come from outside.
+    pub parents: Vec<ParentSpec>,
     /// Top-level columns whose bounds go into the log with each file.
     pub bounds: Vec<String>,
     /// How the rows came to be; `None` = live, or backfill for a past date that was never opened.

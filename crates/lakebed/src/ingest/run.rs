@@ -97,6 +97,7 @@ impl Call<'_> {
         if self.corrects() {
             self.check_correctable(state)?;
         }
+        self.check_unchanged(state)?;
         let (planned, mut skipped, mut warnings) = self.plan_inputs(state, known)?;
         if planned.is_empty() {
             let nothing = Produced::nothing(&self.fields);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::decode::Mismatch;
-use super::read::resolve_inputs;
+use super::read::{InputSource, resolve_inputs};
 use super::*;
 use crate::catalog::SqliteCatalog;
 use crate::error::ErrorKind;
@@ -92,6 +92,7 @@ impl Fixture {
             restore: false,
             bounds: Vec::new(),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             provenance: None,
             by: by(),
             threads: Some(2),
@@ -372,4 +373,32 @@ async fn an_ingest_goes_on_from_a_checkpoint_and_names_one_it_cannot_use() {
     let warning = third.warnings.join(" ");
     assert!(warning.contains("passed over"), "{warning}");
     assert!(warning.contains(path.as_str()), "{warning}");
+}
+
+#[tokio::test]
+async fn a_call_that_joins_an_unchanged_date_meets_no_change() {
+    let f = Fixture::new().await;
+    let a = f.file("a.jsonl", &lines(0, 10));
+    let made = |name: &str, from: u64, seen: u64| IngestRequest {
+        inputs: vec![InputSource::made(
+            std::path::Path::new(&f.file(&format!("{name}.jsonl"), &lines(from, from + 10))),
+            name.to_owned(),
+            format!("parse:{name}").parse().unwrap(),
+            None,
+        )],
+        revision: RevisionTarget::JoinUnchanged(seen),
+        ..f.request(&[])
+    };
+    let first = f.ingest(&made("first", 20, 0)).await.unwrap();
+    let number = first.log_position.unwrap();
+    let input = &first.inputs[0];
+    assert_eq!(input.name, "first");
+    let _by_hand = f.ingest(&f.request(&[a])).await.unwrap();
+    let late = f.ingest(&made("second", 40, number)).await.unwrap_err();
+    assert!(late.is_retryable(), "{late:?}");
+    assert!(late.message().contains("has changed"), "{late}");
+    let changed = f.state().await.changed("2026-05-20".parse().unwrap());
+    let again = f.ingest(&made("second", 40, changed)).await.unwrap();
+    assert_eq!(again.rows, 10);
+    assert_eq!(f.staged().await, 0);
 }

@@ -216,7 +216,20 @@ impl DataFileWriter {
         path: StorePath,
         encoder: &GroupEncoder,
     ) -> Result<Self> {
-        let file = HashingFile::create(store, &path)?;
+        Self::begin_at(HashingFile::create(store, &path)?, path, encoder)
+    }
+
+    /// Begins a file that is no file of the stage.
+    pub(super) fn begin(file: Box<dyn StageFile>, encoder: &GroupEncoder) -> Result<Self> {
+        let file = HashingFile {
+            inner: file,
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+        };
+        Self::begin_at(file, StorePath::new("loose")?, encoder)
+    }
+
+    fn begin_at(file: HashingFile, path: StorePath, encoder: &GroupEncoder) -> Result<Self> {
         let schema = encoder.descriptor.root_schema_ptr();
         let writer = SerializedFileWriter::new(file, schema, Arc::clone(&encoder.properties))
             .map_err(|e| parquet_error("begin the Parquet file", e))?;

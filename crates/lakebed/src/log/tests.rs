@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 use crate::name::{AttemptId, BatchLabel, ContentHash, DatasetRef};
 use crate::spec::{
     Action, By, DataFileSpec, FileFormat, InputSpec, LoadKind, LogPosition, Operation,
-    PartitionKey, PartitionState, Provenance, RejectsFileSpec, Requirement,
+    PartitionKey, PartitionState, Provenance, RECORD_FORMAT, RejectsFileSpec, Requirement,
 };
 use crate::store::{Lake, LocalStore, log_record_path, success_path};
 use crate::time::{BusinessDate, Clock, Instant};
@@ -63,6 +63,7 @@ fn input(content: &str, batch: Option<&str>) -> InputSpec {
         rules: "r1".into(),
         batch: batch.map(|b| b.parse().unwrap()),
         load: LoadKind::Incremental,
+        parents: Vec::new(),
     }
 }
 
@@ -658,7 +659,10 @@ async fn rejects_are_tried_again_once() {
     else {
         panic!("the first commit met a conflict");
     };
-    assert_eq!((logged.record.format, logged.record.min_reader), (4, 1));
+    assert_eq!(
+        (logged.record.format, logged.record.min_reader),
+        (RECORD_FORMAT, 1)
+    );
 
     let retry = |dt: BusinessDate| {
         let commit = kept.clone();

@@ -357,6 +357,7 @@ impl Call<'_> {
             rules: PACK_RULES.to_owned(),
             batch: Some(label),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
         };
         draft.actions.push(Action::AddInput { partition, input });
         if self.options.complete {

@@ -14,6 +14,7 @@
 //! `tar`, `frame`, `content` are the format from the inside out; `walk` reads frames in their order; `source`
 //! is where bytes come from, `scan` the one pass that index, verification, repair and erasure share.
 
+mod beside;
 mod commit;
 mod content;
 mod digest;
@@ -40,6 +41,7 @@ mod terminals;
 mod walk;
 mod warc;
 
+pub use beside::{index_beside, index_path, save_pack};
 pub use commit::{CommitOptions, PackReport, commit_pack, raw_dataset};
 pub use content::body_hash;
 pub use erase::{EraseOutcome, erase_captures};

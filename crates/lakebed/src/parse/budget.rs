@@ -13,6 +13,8 @@ pub(super) const MAX_NODES: usize = 4_000_000;
 pub(super) const MAX_DEPTH: u32 = 1_000;
 /// Values of a JSON text.
 pub(super) const MAX_VALUES: u64 = 4_000_000;
+/// Levels of a JSON text.
+pub(super) const MAX_JSON_DEPTH: u64 = 127;
 /// Levels of nested microdata items.
 pub(super) const MAX_ITEM_DEPTH: u32 = 32;
 
@@ -63,8 +65,8 @@ impl Budget {
 
     /// Takes so many bytes of values.
     pub(super) fn keep(&self, bytes: usize) -> Result<(), PageError> {
-        // What lies around a value costs, too.
-        match self.output.get().checked_sub(bytes as u64 + 16) {
+        // What lies around a value in memory costs, too.
+        match self.output.get().checked_sub(bytes as u64 + 64) {
             Some(left) => {
                 self.output.set(left);
                 Ok(())

@@ -34,6 +34,8 @@ use crate::spec::{
     QueryOrder,
 };
 
+/// A program that ends so often before its first answer ends the call.
+const MAX_STILLBORN: u32 = 5;
 /// Bytes of what a program last said on stderr that an error shows.
 const TOLD_BYTES: usize = 400;
 
@@ -54,6 +56,10 @@ pub struct CommandParser {
     config: CommandConfig,
     folder: PathBuf,
     running: Option<Running>,
+    /// Pages that it was asked for.
+    asked: u64,
+    /// How often it ended before it answered anything.
+    stillborn: u32,
 }
 
 /// A program that runs, with the threads that talk to it.
@@ -75,6 +81,8 @@ impl CommandParser {
             config: config.clone(),
             folder: folder.to_owned(),
             running: None,
+            asked: 0,
+            stillborn: 0,
         }
     }
 
@@ -84,15 +92,8 @@ impl CommandParser {
     /// `NotFound` where the program cannot be started; what it does wrong is a reject.
     pub fn parse(&mut self, rule: &str, input: &PageInput<'_>) -> Result<ParsedPage> {
         let mut parsed = ParsedPage {
-            capture_id: input.capture.capture_id.clone(),
-            request_key: input.capture.request_key.clone(),
-            url: input.capture.url.clone(),
             page: Some(rule.to_owned()),
-            records: Vec::new(),
-            follow_ups: Vec::new(),
-            other_links: 0,
-            expectations: Vec::new(),
-            rejects: Vec::new(),
+            ..ParsedPage::of(input.capture)
         };
         let answer = match self.ask(input)? {
             Ok(line) => read_answer(&line, input, &self.config, &mut parsed),
@@ -109,23 +110,25 @@ impl CommandParser {
     }
 
     fn ask(&mut self, input: &PageInput<'_>) -> Result<std::result::Result<Vec<u8>, PageError>> {
-        let running = match self.running.take() {
-            Some(running) => running,
-            None => Running::start(&self.config, &self.folder)?,
+        let (running, is_new) = match self.running.take() {
+            Some(running) => (running, false),
+            None => (Running::start(&self.config, &self.folder)?, true),
         };
+        self.asked += 1;
         // A line that nothing asked for would be taken for the answer to this page.
         if running.answers.try_recv().is_ok() {
             let told = "it said more than one line for a page";
             return Ok(Err(running.end("command_answer", told)));
         }
         let timeout = Duration::from_secs(u64::from(self.config.page_timeout_s));
-        let answer = match running.lines.send(line_of(input)) {
-            Ok(()) => running.answers.recv_timeout(timeout),
+        let answer = match running.lines.send(line_of(input, self.asked)) {
+            Ok(()) => answer_to(self.asked, &running.answers, timeout),
             Err(_) => Err(RecvTimeoutError::Disconnected),
         };
         Ok(match answer {
             Ok(Ok(line)) => {
                 self.running = Some(running);
+                self.stillborn = 0;
                 Ok(line)
             }
             Ok(Err(e)) => Err(running.end("command_answer", &e.to_string())),
@@ -133,9 +136,52 @@ impl CommandParser {
                 let told = format!("no answer within {} s", timeout.as_secs());
                 Err(running.end("command_silent", &told))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(running.end("command_ended", "it ended")),
+            Err(RecvTimeoutError::Disconnected) => {
+                let told = running.end("command_ended", "it ended");
+                self.stillborn += u32::from(is_new);
+                if self.stillborn >= MAX_STILLBORN {
+                    return Err(self.never_answers(&told));
+                }
+                Err(told)
+            }
         })
     }
+
+    fn never_answers(&self, told: &PageError) -> Error {
+        let program = self.config.run.join(" ");
+        Error::precondition(format!(
+            "`{program}` ended {MAX_STILLBORN} times before it answered a page: {}",
+            told.reason
+        ))
+        .with("folder", self.folder.display())
+        .hint("`lakebed parse SOURCE --try PAGE` runs it for one page")
+    }
+}
+
+/// The line that answers this page. One that names another page came too late for that one.
+fn answer_to(
+    page: u64,
+    answers: &Receiver<std::io::Result<Vec<u8>>>,
+    timeout: Duration,
+) -> std::result::Result<std::io::Result<Vec<u8>>, RecvTimeoutError> {
+    loop {
+        let answer = answers.recv_timeout(timeout)?;
+        let named = answer.as_ref().ok().and_then(|line| named_page(line));
+        if named.is_none_or(|n| n == page) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// The number of the page that an answer names.
+fn named_page(line: &[u8]) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        page: Option<u64>,
+    }
+    let is_likely = memchr::memmem::find(line, b"\"page\"").is_some();
+    let named = is_likely.then(|| serde_json::from_slice::<Named>(line));
+    named?.ok()?.page
 }
 
 impl Drop for CommandParser {
@@ -256,10 +302,11 @@ fn next_line(from: &mut impl BufRead) -> Option<std::io::Result<Vec<u8>>> {
     }
 }
 
-fn line_of(input: &PageInput<'_>) -> Vec<u8> {
+fn line_of(input: &PageInput<'_>, number: u64) -> Vec<u8> {
     let capture = input.capture;
     let is_text = capture.charset.is_some();
     let mut page = json!({
+        "page": number,
         "url": capture.url,
         "stage": capture.kind,
         "status": capture.status,
@@ -294,11 +341,14 @@ fn read_answer(
         .as_object()
         .ok_or_else(|| wrong("its answer is no JSON object"))?;
     for (name, value) in members {
-        let known = ["records", "follow_ups", "expectations", "rejects"];
+        let known = ["records", "follow_ups", "expectations", "rejects", "page"];
         if !known.contains(&name.as_str()) {
             let hint = crate::config::nearest_hint(name, &known);
             let what = format!("its answer has an unknown member `{name}`: {hint}");
             return Err(wrong(what));
+        }
+        if name == "page" {
+            continue;
         }
         let items = value
             .as_array()
@@ -318,6 +368,7 @@ fn read_answer(
                     expected: item["expected"]
                         .as_u64()
                         .ok_or_else(|| wrong(format!("{at} has no number `expected`")))?,
+                    at_least: item["at_least"].as_u64(),
                     found: item["found"].as_u64().unwrap_or(0),
                 }),
                 "rejects" => parsed.rejects.push(PageReject {

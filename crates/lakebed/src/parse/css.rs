@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 
 use ego_tree::NodeId;
-use scraper::{ElementRef, Node, Selector};
+use scraper::{CaseSensitivity, ElementRef, Node, Selector};
 
 use crate::error::{Error, Result};
 use crate::parse::budget::{Budget, PageError};
@@ -29,6 +29,8 @@ pub(super) struct CssPath {
     within: Selector,
     pub(super) take: Take,
     cost: Cost,
+    /// What an element must be before the selector is tried; `None` = nothing is known.
+    hint: Option<Hint>,
 }
 
 /// What is taken of a match.
@@ -113,6 +115,7 @@ impl CssPath {
             whole: read(&whole)?,
             within: read(&within)?,
             cost: Cost::of(&whole),
+            hint: Hint::of(&whole),
             take: take.unwrap_or(Take::Element),
         })
     }
@@ -130,11 +133,17 @@ impl CssPath {
             false => &self.within,
         };
         let own = within.element;
-        let is_match = selector.matches_with_scope(&own, Some(own));
-        Ok(is_match
-            .then_some(own)
-            .into_iter()
-            .chain(own.select(selector)))
+        let hinted = self.hint.as_ref().map(move |hint| {
+            let all = own.descendent_elements();
+            all.filter(move |e| hint.fits(e) && selector.matches_with_scope(e, Some(own)))
+        });
+        let plain = self.hint.is_none().then(|| {
+            let is_match = selector.matches_with_scope(&own, Some(own));
+            let itself = is_match.then_some(own);
+            itself.into_iter().chain(own.select(selector))
+        });
+        let hinted = hinted.into_iter().flatten();
+        Ok(hinted.chain(plain.into_iter().flatten()))
     }
 
     /// The texts that are taken, `limit` at most.
@@ -347,6 +356,64 @@ fn inside(selector: &str) -> String {
     parts.join(", ")
 }
 
+/// What the last part of a selector says of an element by itself: a look at that is a fraction of a try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Hint {
+    tag: Option<String>,
+    id: Option<String>,
+    class: Option<String>,
+}
+
+impl Hint {
+    /// Of one selector whose last part is a name, an id and classes alone. Where elements are counted, the counts of one
+    /// try serve the next: these are left as they are.
+    fn of(selectors: &[String]) -> Option<Self> {
+        let [selector] = selectors else {
+            return None;
+        };
+        let counts = ["nth-", "-of-type", "-child", ":has("];
+        if counts.iter().any(|c| selector.contains(c)) {
+            return None;
+        }
+        let is_between = |c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~');
+        let last = selector.trim_end().rsplit(is_between).next()?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '#');
+        if last.is_empty() || !last.chars().all(is_plain) {
+            return None;
+        }
+        let mut hint = Self {
+            tag: None,
+            id: None,
+            class: None,
+        };
+        let mut rest = last;
+        while !rest.is_empty() {
+            let kind = rest.chars().next().filter(|c| matches!(c, '.' | '#'));
+            let begin = usize::from(kind.is_some());
+            let end = rest[begin..]
+                .find(['.', '#'])
+                .map_or(rest.len(), |n| n + begin);
+            let name = Some(rest[begin..end].to_owned());
+            match kind {
+                Some('#') => hint.id = name,
+                Some(_) => hint.class = name,
+                None => hint.tag = name,
+            }
+            rest = &rest[end..];
+        }
+        Some(hint)
+    }
+
+    fn fits(&self, element: &ElementRef<'_>) -> bool {
+        let element = element.value();
+        let is_tag = |t: &String| element.name().eq_ignore_ascii_case(t);
+        let is_class = |c: &String| element.has_class(c, CaseSensitivity::CaseSensitive);
+        self.tag.as_ref().is_none_or(is_tag)
+            && self.id.as_deref().is_none_or(|id| element.id() == Some(id))
+            && self.class.as_ref().is_none_or(is_class)
+    }
+}
+
 impl Cost {
     fn of(selectors: &[String]) -> Self {
         let text = selectors.join(", ");
@@ -386,6 +453,41 @@ mod tests {
             ("nav::text", vec![]),
         ] {
             assert_eq!(texts(html, css), expected, "{css}");
+        }
+    }
+
+    #[test]
+    fn a_hint_leaves_no_match_out() {
+        let html = "<DIV ID=A class='x y'><p class=x>1</p><p class='y  x'>2</p><svg><clipPath class=x>3</clipPath></svg></div>";
+        let dom = Dom::parse(html).unwrap();
+        let page = Within::page(&dom);
+        for css in [
+            "p", ".x", "p.x", "P.x", ".x.y", ".y.x", "div#A", "#A p.y", "div > .x", "p ~ p",
+            "clipPath", "clippath", "div", ".X", "#a", "p.", "nav .x",
+        ] {
+            let Ok(path) = CssPath::parse(css) else {
+                continue;
+            };
+            assert!(path.hint.is_some(), "{css}");
+            let plain = CssPath {
+                hint: None,
+                ..path.clone()
+            };
+            let ids = |path: &CssPath| -> Vec<NodeId> {
+                let found = path.elements(page, &Budget::new()).unwrap();
+                found.map(|e| e.id()).collect()
+            };
+            assert_eq!(ids(&path), ids(&plain), "{css}");
+        }
+        for css in [
+            "p:nth-of-type(1) b",
+            "a[href]",
+            "p, b",
+            "*",
+            "a:not(.x)",
+            "tr:first-child td",
+        ] {
+            assert_eq!(CssPath::parse(css).unwrap().hint, None, "{css}");
         }
     }
 

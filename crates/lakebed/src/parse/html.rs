@@ -1,28 +1,30 @@
 //! An HTML page as a tree, built by the rules of browsers, with an end to what it may grow to.
 //!
 //! A few bytes can ask a tree builder for much: a thousand open `<b>` are made anew for every `<p>`, and each
-//! start tag looks through all open elements. So depth and nodes are counted while the tree is built, and the
-//! text is fed in small pieces: past a limit, nothing more is.
+//! start tag looks through all open elements. So depth and nodes are counted while the tree is built, and looked at
+//! after each tag: past a limit, nothing more is read.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
 
 use ego_tree::NodeId;
 use ego_tree::iter::Edge;
-use html5ever::tendril::{StrTendril, TendrilSink};
-use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
-use html5ever::{Attribute, QualName, parse_document};
+use html5ever::tendril::StrTendril;
+use html5ever::tree_builder::{
+    ElementFlags, NodeOrText, QuirksMode, TreeBuilder, TreeBuilderOpts, TreeSink,
+};
+use html5ever::{Attribute, QualName, local_name};
 use scraper::{ElementRef, Html, HtmlTreeSink};
 
 use crate::parse::budget::{MAX_DEPTH, MAX_NODES, PageError};
-
-/// Bytes between two looks at the limits.
-const PIECE_BYTES: usize = 1024;
+use crate::parse::tokens::feed;
 
 /// A page's tree and what selecting in it may cost.
 #[derive(Debug)]
 pub(super) struct Dom {
     html: Html,
+    /// Whether there is an element `base`.
+    pub(super) has_base: bool,
     /// Nodes of the whole page.
     pub(super) nodes: u64,
     /// Levels of the deepest element.
@@ -34,17 +36,12 @@ pub(super) struct Dom {
 impl Dom {
     /// The tree of the text.
     pub(super) fn parse(text: &str) -> Result<Self, PageError> {
-        let sink = BoundedSink::new();
-        let mut parser = parse_document(sink, html5ever::ParseOpts::default());
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
-            parser.process(StrTendril::from_slice(piece));
-            parser.tokenizer.sink.sink.check()?;
-            rest = behind;
-        }
-        let (html, is_moved) = parser.finish();
+        let builder = TreeBuilder::new(BoundedSink::new(), TreeBuilderOpts::default());
+        feed(text, &builder, || builder.sink.check())?;
+        let has_base = builder.sink.has_base.get();
+        let (html, is_moved) = builder.sink.finish();
         let mut dom = Self {
+            has_base,
             nodes: html.tree.values().len() as u64,
             html,
             depth: 0,
@@ -106,6 +103,7 @@ struct BoundedSink {
     depths: RefCell<Vec<u32>>,
     deepest: Cell<u32>,
     is_moved: Cell<bool>,
+    has_base: Cell<bool>,
 }
 
 impl BoundedSink {
@@ -115,6 +113,7 @@ impl BoundedSink {
             depths: RefCell::new(vec![0]),
             deepest: Cell::new(0),
             is_moved: Cell::new(false),
+            has_base: Cell::new(false),
         }
     }
 
@@ -184,6 +183,9 @@ impl TreeSink for BoundedSink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
+        if name.local == local_name!("base") {
+            self.has_base.set(true);
+        }
         self.with_number(self.inner.create_element(name, attrs, flags))
     }
 

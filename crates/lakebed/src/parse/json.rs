@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 
 use crate::error::{Error, Result};
-use crate::parse::budget::{Budget, MAX_VALUES, PageError};
+use crate::parse::budget::{Budget, MAX_JSON_DEPTH, MAX_VALUES, PageError};
 use crate::spec::Datum;
 
 /// A JSON text that was read.
@@ -45,9 +45,7 @@ impl JsonDoc {
             value: &value,
             texts: &texts,
         };
-        walk.deserialize(&mut reader).map_err(|_| {
-            PageError::new("no_json", "an object of the JSON text has a member twice")
-        })?;
+        walk.deserialize(&mut reader).map_err(|e| unreadable(&e))?;
         Ok(Self {
             value,
             texts: texts.into_inner(),
@@ -111,6 +109,7 @@ fn count(value: &Value) -> u64 {
 fn extent(text: &str) -> Result<(u64, u64), PageError> {
     let (mut nodes, mut levels, mut depth) = (1_u64, 1_u64, 1_u64);
     let (mut is_text, mut is_escaped) = (false, false);
+    let is_json = text.trim_start().starts_with(['[', '{']);
     for byte in text.bytes() {
         if is_text {
             match byte {
@@ -127,6 +126,11 @@ fn extent(text: &str) -> Result<(u64, u64), PageError> {
                 depth += 1;
                 nodes += 1;
                 levels += depth;
+                if is_json && depth > MAX_JSON_DEPTH + 1 {
+                    let reason =
+                        format!("the JSON text is nested deeper than {MAX_JSON_DEPTH} levels");
+                    return Err(PageError::new("too_deep", reason));
+                }
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
             b',' => {
@@ -200,7 +204,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         }
         match met == object.len() {
             true => Ok(()),
-            false => Err(serde::de::Error::custom("a member stands twice")),
+            false => Err(serde::de::Error::custom("an object has a member twice")),
         }
     }
 }
@@ -308,7 +312,7 @@ mod tests {
         for (text, code) in [
             ("<html>".to_owned(), "no_json"),
             (r#"{"a":1,"b":{"c":1,"c":[2]}}"#.to_owned(), "no_json"),
-            ("[".repeat(1_000_000), "no_json"),
+            ("[".repeat(1_000_000), "too_deep"),
             (format!("[{}1]", "1,".repeat(5_000_000)), "too_large"),
         ] {
             assert_eq!(JsonDoc::parse(&text).unwrap_err().code, code, "{text:.20}");

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `rules`, `field` | the rules as they were declared, read and checked |
 //! | `page` | what they give for one page |
-//! | `css`, `html` | selectors of Scrapy's users over a tree with limits |
+//! | `css`, `html`, `tokens` | selectors of Scrapy's users over a tree with limits |
 //! | `json`, `structured` | JSONPath; JSON-LD and microdata |
 //! | `steps`, `numbers` | what is done to a value |
 //! | `command` | pages that a program of the user's parses |
@@ -32,6 +32,7 @@ mod steps;
 mod structured;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 pub use command::{CommandParser, parse_with};
 pub use fixture::{Difference, EXPECTED_SUFFIX, Fixture, FixturePage, differences, gives};

@@ -3,8 +3,9 @@
 //! PRS-2: the outcome depends on the capture, its body and the rules alone. PRS-3: what a rule matches is a
 //! record or a reject with its reasons, never nothing.
 
+mod follow;
+
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -16,12 +17,12 @@ use crate::parse::css::{CssPath, Take, Within};
 use crate::parse::field::{Field, Shape, Source};
 use crate::parse::html::Dom;
 use crate::parse::json::JsonDoc;
-use crate::parse::rules::{Each, FollowRule, ItemRule, PageRule, Rules};
-use crate::parse::steps::{Step, Surroundings, Trouble, clean, sample};
+use crate::parse::rules::{Each, ItemRule, PageRule, Rules};
+use crate::parse::steps::{Step, Surroundings, Trouble, clean};
 use crate::parse::structured::{json_ld, microdata, of_type};
 use crate::spec::{
-    CanonicalUrl, CaptureRecord, CharsetOrigin, CharsetSpec, Datum, FollowUp, PageExpectation,
-    PageFault, PageRecord, PageReject, ParsedPage, QueryOrder, RunKey, charset_of,
+    CanonicalUrl, CaptureRecord, CharsetOrigin, CharsetSpec, Datum, PageFault, PageRecord,
+    PageReject, ParsedPage, QueryOrder, RunKey, charset_of,
 };
 
 /// A response that is parsed.
@@ -38,17 +39,7 @@ pub struct PageInput<'a> {
 /// What the rules give for the page. A page that cannot be parsed as a whole is one reject.
 #[must_use]
 pub fn parse_page(rules: &Rules, input: &PageInput<'_>) -> ParsedPage {
-    let mut parsed = ParsedPage {
-        capture_id: input.capture.capture_id.clone(),
-        request_key: input.capture.request_key.clone(),
-        url: input.capture.url.clone(),
-        page: None,
-        records: Vec::new(),
-        follow_ups: Vec::new(),
-        other_links: 0,
-        expectations: Vec::new(),
-        rejects: Vec::new(),
-    };
+    let mut parsed = ParsedPage::of(input.capture);
     let Some(rule) = rules.page_of(input.capture) else {
         return parsed;
     };
@@ -196,6 +187,9 @@ impl<'a> Page<'a> {
         };
         if rule.reads_html() {
             let within = page.within()?;
+            if !within.dom.has_base {
+                return Ok(page);
+            }
             let base = CssPath::parse("base[href]::attr(href)")
                 .map_err(|e| PageError::new("no_url", e.to_string()))?;
             let href = base.texts(within, 1, &page.budget)?;
@@ -239,8 +233,7 @@ impl<'a> Page<'a> {
 
     /// The records of an item.
     fn item(&self, item: &ItemRule, parsed: &mut ParsedPage) -> Result<(), PageError> {
-        let mut count = 0;
-        let mut failed = None;
+        let (mut place, mut good) = (0, 0);
         self.for_each(&item.each, |look| {
             let mut faults = Vec::new();
             let record = self.object(&item.fields, look, None, &mut faults)?;
@@ -249,27 +242,26 @@ impl<'a> Page<'a> {
                 false => Datum::Null,
             };
             match faults.is_empty() {
-                true => parsed.records.push(PageRecord {
-                    dataset: item.dataset.clone(),
-                    record: with_origin(record, key, &self.input),
-                }),
+                true => {
+                    good += 1;
+                    parsed.records.push(PageRecord {
+                        dataset: item.dataset.clone(),
+                        record: with_origin(record, key, &self.input),
+                    });
+                }
                 false => parsed.rejects.push(PageReject {
                     dataset: Some(item.dataset.clone()),
-                    item: Some(count),
+                    item: Some(place),
                     faults,
                     record,
                 }),
             }
-            count += 1;
+            place += 1;
             Ok(())
-        })
-        .unwrap_or_else(|e| failed = Some(e));
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        if count < item.min {
+        })?;
+        if good < item.min {
             let reason = format!(
-                "{count} records of `{}`, and at least {} must be",
+                "{good} records of `{}`, and at least {} must be",
                 item.dataset, item.min
             );
             return Err(PageError::new("too_few", reason));
@@ -570,125 +562,6 @@ impl<'a> Page<'a> {
             true => Datum::List(found),
             false => found.into_iter().next().unwrap_or(Datum::Null),
         })
-    }
-
-    /// The requests of a rule, and what the page announces of them.
-    fn follow(&self, rule: &FollowRule, parsed: &mut ParsedPage) -> Result<(), PageError> {
-        let way = Way {
-            above: None,
-            step: WayStep::Name("total"),
-        };
-        let mut faults = Vec::new();
-        let total = match &rule.total {
-            None => None,
-            Some(total) => match self.field(total, Look::Page, &way, &mut faults)? {
-                Datum::Null => None,
-                value => {
-                    let number = value.scalar_text().and_then(|t| t.parse::<u64>().ok());
-                    if number.is_none() && faults.is_empty() {
-                        let what = format!("{} is no number of links", sample(&value.to_json()));
-                        faults.push(fault("no_number", &way, what));
-                    }
-                    number
-                }
-            },
-        };
-        if !faults.is_empty() {
-            parsed.rejects.push(PageReject {
-                dataset: None,
-                item: None,
-                faults,
-                record: Datum::Null,
-            });
-        }
-        let group = (rule.total.is_some() || rule.group.is_some()).then(|| self.group_of(rule));
-        let before = parsed.follow_ups.len();
-        let mut seen = BTreeSet::new();
-        let mut number = 0;
-        self.for_each(&rule.each, |look| {
-            self.links(rule, look, (&mut seen, group.as_ref(), number), parsed)?;
-            number += 1;
-            Ok(())
-        })?;
-        if let (Some(expected), Some(group)) = (total, group) {
-            parsed.expectations.push(PageExpectation {
-                group,
-                stage: rule.stage.clone(),
-                expected,
-                found: (parsed.follow_ups.len() - before) as u64,
-            });
-        }
-        Ok(())
-    }
-
-    /// The links of a rule within one place.
-    fn links(
-        &self,
-        rule: &FollowRule,
-        look: Look<'_>,
-        (seen, group, item): (&mut BTreeSet<String>, Option<&String>, u64),
-        parsed: &mut ParsedPage,
-    ) -> Result<(), PageError> {
-        let mut faults = Vec::new();
-        let way = Way {
-            above: None,
-            step: WayStep::Name("url"),
-        };
-        let all = Field {
-            shape: Shape::All,
-            ..rule.url.clone()
-        };
-        let Datum::List(links) = self.field(&all, look, &way, &mut faults)? else {
-            return Ok(());
-        };
-        let payload = match rule.payload.is_empty() {
-            true => None,
-            false => Some(self.object(&rule.payload, look, None, &mut faults)?),
-        };
-        if !faults.is_empty() {
-            parsed.rejects.push(PageReject {
-                dataset: None,
-                item: Some(item),
-                faults,
-                record: payload.unwrap_or(Datum::Null),
-            });
-            return Ok(());
-        }
-        for link in &links {
-            let link = link.scalar_text().unwrap_or_default().trim();
-            if link.is_empty() || link.starts_with('#') {
-                continue;
-            }
-            let url = self.base.join(link).ok();
-            let url = url.and_then(|u| CanonicalUrl::parse(u.as_str(), QueryOrder::Kept).ok());
-            let Some(url) = url else {
-                parsed.other_links += 1;
-                continue;
-            };
-            if seen.insert(url.as_str().to_owned()) {
-                parsed.follow_ups.push(FollowUp {
-                    stage: rule.stage.clone(),
-                    url: url.as_str().to_owned(),
-                    priority: rule.priority,
-                    payload: payload.clone(),
-                    group: group.cloned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn group_of(&self, rule: &FollowRule) -> String {
-        let url = self
-            .canonical
-            .as_str()
-            .split('?')
-            .next()
-            .unwrap_or_default();
-        match &rule.group {
-            Some(name) => name.replace("{url}", url),
-            None => format!("{} {url}", rule.stage),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::config::{CommandConfig, ItemConfig, PageConfig, ParseFollowConfig, SourceConfig};
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetName, StageName};
-use crate::parse::field::{At, Field, Scope, Source, read_each, read_field, read_fields};
+use crate::parse::field::{At, Field, Scope, Shape, Source, read_each, read_field, read_fields};
 use crate::parse::steps::Step;
 use crate::spec::CaptureRecord;
 
@@ -55,6 +55,7 @@ pub(super) struct FollowRule {
     pub(super) priority: Option<i64>,
     pub(super) payload: Vec<Field>,
     pub(super) total: Option<Field>,
+    pub(super) min_share: Option<f64>,
     pub(super) group: Option<String>,
 }
 
@@ -94,7 +95,7 @@ impl Rules {
             }
             pages.push(rule);
         }
-        let text = serde_json::to_vec(config)
+        let text = serde_json::to_vec(&config.page)
             .map_err(|e| Error::internal("write the rules as JSON").caused_by(e))?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("parse rules/{RULES_VERSION}\n{}\n", source.name).as_bytes());
@@ -109,6 +110,12 @@ impl Rules {
         &self.hash
     }
 
+    /// The names of the kinds of pages, in their order.
+    #[must_use]
+    pub fn page_names(&self) -> Vec<String> {
+        self.pages.iter().map(|p| p.name.clone()).collect()
+    }
+
     /// Every dataset that the rules and their commands give records of, sorted.
     #[must_use]
     pub fn datasets(&self) -> Vec<DatasetName> {
@@ -119,6 +126,28 @@ impl Rules {
         names.sort();
         names.dedup();
         names
+    }
+
+    /// The datasets that a kind of pages gives records of, by its name; none for a name that is not there.
+    #[must_use]
+    pub fn datasets_of(&self, page: &str) -> Vec<DatasetName> {
+        let mut names = Vec::new();
+        if let Some(page) = self.pages.iter().find(|p| p.name == page) {
+            names.extend(page.items.iter().map(|i| i.dataset.clone()));
+            names.extend(page.command.iter().flat_map(|c| c.datasets.clone()));
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Whether the page is of a kind whose links are followed.
+    #[must_use]
+    pub fn is_followed(&self, capture: &CaptureRecord) -> bool {
+        self.page_of(capture).is_some_and(|page| {
+            let by_command = page.command.as_ref().is_some_and(|c| c.follow);
+            by_command || !page.follows.is_empty()
+        })
     }
 
     /// The program that parses a page, and the name of its rule; `None` where the rules do it themselves.
@@ -151,15 +180,23 @@ impl PageRule {
     /// Whether something looks into the page as HTML.
     pub(super) fn reads_html(&self) -> bool {
         let each = |e: &Each| e.as_ref().is_some_and(|(source, _)| is_html(source));
-        let fields = |fields: &[Field]| fields.iter().any(|f| is_html(&f.source));
-        self.items
-            .iter()
-            .any(|i| each(&i.each) || fields(&i.fields))
-            || self
-                .follows
-                .iter()
-                .any(|f| each(&f.each) || is_html(&f.url.source))
+        let mut items = self.items.iter();
+        let mut follows = self.follows.iter();
+        items.any(|i| each(&i.each) || i.fields.iter().any(is_html_field))
+            || follows.any(|f| {
+                let fields = f.payload.iter().chain(&f.total);
+                each(&f.each) || is_html(&f.url.source) || fields.into_iter().any(is_html_field)
+            })
     }
+}
+
+/// Whether the field, or one inside of it, looks into HTML.
+fn is_html_field(field: &Field) -> bool {
+    let inner = match &field.shape {
+        Shape::Object(fields) | Shape::Objects(fields) => fields.as_slice(),
+        Shape::First | Shape::All | Shape::Join(_) | Shape::Parts | Shape::Exists => &[],
+    };
+    is_html(&field.source) || inner.iter().any(is_html_field)
 }
 
 fn is_html(source: &Source) -> bool {
@@ -179,6 +216,7 @@ fn read_page(page: &PageConfig, n: usize, source: &SourceConfig, at: &At<'_>) ->
             .key("stage")
             .refuse(format!("there is no stage `{stage}`"), &hint));
     }
+    check_status(page, at)?;
     let url = page.url_regex.as_deref().map(|text| {
         Regex::new(text).map_err(|e| {
             let why = e.to_string().lines().last().unwrap_or_default().to_owned();
@@ -235,6 +273,16 @@ fn read_page(page: &PageConfig, n: usize, source: &SourceConfig, at: &At<'_>) ->
     })
 }
 
+fn check_status(page: &PageConfig, at: &At<'_>) -> Result<()> {
+    match page.status.iter().find(|s| !(100..600).contains(*s)) {
+        Some(status) => Err(at.key("status").refuse(
+            format!("`{status}` is no status of a response"),
+            "such as [200, 404]",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A command with the datasets it gives.
 fn read_command(
     command: &CommandConfig,
@@ -244,6 +292,18 @@ fn read_command(
     let mut command = command.clone();
     if command.datasets.is_empty() {
         command.datasets.push(source.name.as_str().parse()?);
+    }
+    for (key, limit) in [
+        ("page_timeout_s", command.page_timeout_s),
+        ("memory_mib", command.memory_mib),
+    ] {
+        if limit == 0 {
+            let key = at.key(&format!("command.{key}"));
+            return Err(key.refuse(
+                "a program needs more than nothing",
+                "leave it out, or raise it",
+            ));
+        }
     }
     for dataset in &command.datasets {
         check_dataset(dataset, source, &at.key("command.datasets"))?;
@@ -316,7 +376,7 @@ fn read_follow(
     }
     let (each, scope) = read_scope(follow.each.as_ref(), at)?;
     let url = read_field("url", &follow.url, scope, &at.key("url"))?;
-    if !matches!(url.shape, crate::parse::field::Shape::First) {
+    if !matches!(url.shape, Shape::First) {
         return Err(at.key("url").refuse(
             "every match is a link",
             "leave `all`, `join`, `exists` and `field` out",
@@ -332,6 +392,7 @@ fn read_follow(
         total: total
             .map(|t| read_field("total", t, Scope::Page, &at.key("total")))
             .transpose()?,
+        min_share: follow.min_share,
         group: follow.group.clone(),
     })
 }

@@ -20,6 +20,8 @@ use crate::time::time_zone;
 
 /// Characters of a value that an error shows.
 const SAMPLE_CHARS: usize = 60;
+/// What one place of a regular expression costs at a byte of text.
+const STEPS_PER_PLACE: u64 = 4;
 
 /// A step that was read.
 #[derive(Debug, Clone)]
@@ -30,7 +32,9 @@ pub(super) enum Step {
     Int(NumberMarks),
     Decimal(NumberMarks),
     Replace(String, String),
-    Regex(Box<Regex>, usize),
+    Format(String),
+    /// With the group that is the value, and what a byte of text may cost.
+    Regex(Box<Regex>, usize, u64),
     Split(String),
     Map(HashMap<String, Datum>),
     Json(JsonQuery),
@@ -95,12 +99,24 @@ impl Step {
                 return Err(Error::invalid("`split` needs a text to split by"));
             }
             StepConfig::Split(by) => Self::Split(by.clone()),
+            StepConfig::Format(text) if !text.contains("{}") => {
+                return Err(
+                    Error::invalid(format!("`{text}` has no place for the value"))
+                        .hint("`{}` is where it goes: { format = \"/detail/{}\" }"),
+                );
+            }
+            StepConfig::Format(text) => Self::Format(text.clone()),
+            StepConfig::Map(words) if words.0.is_empty() => {
+                return Err(
+                    Error::invalid("`map` has no word").hint("{ map = { One = 1, Two = 2 } }")
+                );
+            }
             StepConfig::Map(words) => {
                 let words = words.0.iter();
                 Self::Map(words.map(|(w, v)| (w.clone(), datum_of(v))).collect())
             }
             StepConfig::Json(path) => Self::Json(JsonQuery::parse(path)?),
-            StepConfig::Date(formats) => Self::Date(check_formats(&formats.0)?),
+            StepConfig::Date(formats) => Self::Date(check_days(check_formats(&formats.0)?)?),
             StepConfig::Timestamp(config) => {
                 let formats = check_formats(&config.format.0)?;
                 let zone = config.zone.as_deref().map(time_zone).transpose()?;
@@ -126,6 +142,7 @@ impl Step {
             | Self::Collapse
             | Self::Url
             | Self::Replace(..)
+            | Self::Format(_)
             | Self::Regex(..)
             | Self::Split(_)
             | Self::Json(_) => false,
@@ -170,12 +187,12 @@ impl Step {
                 Some(digits) => one(digits.to_decimal()),
                 None => Err(no("no_number", text, "a number")),
             },
-            Self::Replace(from, to) => {
-                let replaced = text.replace(from.as_str(), to);
-                around.budget.keep(replaced.len())?;
-                one(replaced)
-            }
-            Self::Regex(regex, group) => {
+            Self::Replace(from, to) => one(kept(text.replace(from.as_str(), to), around)?),
+            Self::Format(whole) => one(kept(whole.replace("{}", text), around)?),
+            Self::Regex(regex, group, cost) => {
+                around
+                    .budget
+                    .spend((text.len() as u64).saturating_mul(*cost))?;
                 let found = regex.captures(text).and_then(|c| c.get(*group));
                 Ok(found
                     .map(|m| Datum::Text(m.as_str().to_owned()))
@@ -218,6 +235,12 @@ pub(super) fn clean(
         values = next;
     }
     Ok(values)
+}
+
+/// A text that a step made, as long as the page may give so much.
+fn kept(text: String, around: Surroundings<'_>) -> Result<String, PageError> {
+    around.budget.keep(text.len())?;
+    Ok(text)
 }
 
 fn find_json(query: &JsonQuery, value: Datum, budget: &Budget) -> Result<Vec<Datum>, Trouble> {
@@ -276,7 +299,56 @@ fn read_regex(text: &str) -> Result<Step> {
     })?;
     let named = regex.capture_names().position(|n| n == Some("value"));
     let first = usize::from(regex.captures_len() > 1);
-    Ok(Step::Regex(Box::new(regex), named.unwrap_or(first)))
+    let cost = regex_cost(text);
+    Ok(Step::Regex(Box::new(regex), named.unwrap_or(first), cost))
+}
+
+/// Steps that a regular expression may take at each byte: as many as it has places, counted repetitions as often as
+/// they say. Nested counts (`(a{1,100}){1,100}`) are what makes them many.
+fn regex_cost(text: &str) -> u64 {
+    let mut groups: Vec<u64> = vec![0];
+    let mut last = 0_u64;
+    let mut chars = text.chars().peekable();
+    let mut is_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                let _escaped = chars.next();
+                if is_class {
+                    continue;
+                }
+                last = 1;
+            }
+            ']' => is_class = false,
+            _ if is_class => continue,
+            '[' => {
+                is_class = true;
+                last = 1;
+            }
+            '(' => {
+                groups.push(0);
+                continue;
+            }
+            ')' => last = groups.pop().unwrap_or(0),
+            '{' => {
+                let counts: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                let most = counts
+                    .rsplit(',')
+                    .find_map(|n| n.trim().parse::<u64>().ok());
+                last = last.saturating_mul(most.unwrap_or(1).saturating_sub(1));
+            }
+            '*' | '+' | '?' | '|' => continue,
+            _ => last = 1,
+        }
+        if groups.is_empty() {
+            groups.push(0);
+        }
+        if let Some(sum) = groups.last_mut() {
+            *sum = sum.saturating_add(last);
+        }
+    }
+    let places = groups.iter().fold(1_u64, |all, n| all.saturating_add(*n));
+    places.saturating_mul(STEPS_PER_PLACE)
 }
 
 const EPOCHS: [(&str, i64); 3] = [("epoch_s", 1_000_000), ("epoch_ms", 1_000), ("epoch_us", 1)];
@@ -309,6 +381,21 @@ fn check_formats(formats: &[String]) -> Result<Vec<String>> {
         }
     }
     Ok(formats.to_vec())
+}
+
+/// That each format reads a day: one that leaves out a part of it reads none.
+fn check_days(formats: Vec<String>) -> Result<Vec<String>> {
+    let sample = Date::constant(2026, 11, 28);
+    for format in &formats {
+        let read = sample.strftime(format).to_string();
+        if Date::strptime(format, &read).ok() != Some(sample) {
+            return Err(
+                Error::invalid(format!("`{format}` does not say which day it is"))
+                    .hint("year, month and day: \"%Y-%m-%d\""),
+            );
+        }
+    }
+    Ok(formats)
 }
 
 /// The instant in UTC, RFC 3339.
@@ -396,6 +483,7 @@ mod tests {
             ),
             ("[{ regex = '(a)(?P<value>b)' }]", "xab", Ok(r#""b""#)),
             ("[{ regex = 'a' }]", "b", Ok("")),
+            ("[{ format = '/d/{}?x={}' }]", "7", Ok(r#""/d/7?x=7""#)),
             ("[{ split = '、' }, 'trim']", "甲、 乙", Ok(r#""甲" "乙""#)),
             (
                 "[{ map = { One = 1, '三' = 'x', no = false } }]",
@@ -440,14 +528,35 @@ mod tests {
     }
 
     #[test]
+    fn a_regex_costs_as_many_steps_as_it_has_places() {
+        for (regex, places) in [
+            ("abc", 4),
+            (r"(\d+) available", 12),
+            (r"[a-z\]{3}]x", 3),
+            ("a{3}", 4),
+            ("(?:a{1,90}){1,90}", 8_000),
+            ("((a{10}){10}){10}", 1_000),
+        ] {
+            let cost = regex_cost(regex) / STEPS_PER_PLACE;
+            assert!(
+                (places..=places * 5 / 4 + 2).contains(&cost),
+                "{regex}: {cost}"
+            );
+        }
+    }
+
+    #[test]
     fn steps_that_cannot_be_read_are_refused() {
         for (clean, told) in [
             ("[{ regex = '(?=a)' }]", "(?=a)"),
             ("[{ split = '' }]", "split"),
+            ("[{ format = '/d/' }]", "no place"),
             ("[{ replace = ['', 'a'] }]", "replace"),
             ("[{ decimal = { thousands = '.' } }]", "thousands"),
             ("[{ date = '%Y-%é' }]", "%é"),
             ("[{ date = 'Y-m-d' }]", "names no part"),
+            ("[{ date = '%Y' }]", "which day"),
+            ("[{ map = {} }]", "no word"),
             ("[{ timestamp = { format = '%Y-%m-%d' } }]", "offset"),
             (
                 "[{ timestamp = { format = '%Y', zone = 'Asia/Nowhere' } }]",

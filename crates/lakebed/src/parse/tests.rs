@@ -282,6 +282,36 @@ fn the_first_rule_that_fits_decides_and_others_are_left_alone() {
 }
 
 #[test]
+fn a_base_is_seen_wherever_a_rule_looks_into_html() {
+    let html = "<base href='/other/'><div><a href='x'>x</a></div>";
+    for field in [
+        "{ css = 'a::attr(href)', clean = ['url'] }",
+        "{ field.b = { css = 'a::attr(href)', clean = ['url'] } }",
+        "{ field.b = { field.c = { css = 'a::attr(href)', clean = ['url'] } } }",
+    ] {
+        let rules = rules(&format!(
+            "[[parse.page]]\nitem = [{{ field.a = {field} }}]\n"
+        ));
+        let page = parsed(&rules, html);
+        assert!(
+            record(&page, 0).contains("http://a.test/other/x"),
+            "{field}"
+        );
+    }
+}
+
+#[test]
+fn rejected_records_are_not_among_those_that_must_be() {
+    let rules = rules(
+        "[[parse.page]]\nitem = [{ each = 'li', min = 2, field.a = { css = 'b::text', required = true } }]\n",
+    );
+    let page = parsed(&rules, "<li><b>1</b><li><b>2</b><li>");
+    assert_eq!((page.records.len(), page.rejects.len()), (2, 1));
+    let page = parsed(&rules, "<li><b>1</b><li><li>");
+    assert_eq!(page.rejects[0].faults[0].code, "too_few");
+}
+
+#[test]
 fn texts_of_every_charset_arrive_right() {
     let rules = rules("[[parse.page]]\nitem = [{ field.t = 'h1::text' }]\n");
     for (label, text) in [
@@ -400,6 +430,16 @@ fn rules_that_cannot_be_are_refused_by_key_with_advice() {
             format!("{page}url_regex = '('\nfollow = [{{ stage = 'd', url = 'a::attr(href)' }}]\n"),
             "parse.page[1].url_regex",
             "regular expression",
+        ),
+        (
+            format!("{page}status = [700]\nfollow = [{{ stage = 'd', url = 'a::attr(href)' }}]\n"),
+            "parse.page[1].status",
+            "`700` is no status",
+        ),
+        (
+            format!("{page}command = {{ run = ['x'], memory_mib = 0 }}\n"),
+            "parse.page[1].command.memory_mib",
+            "more than nothing",
         ),
         (
             format!("{page}command = {{ run = [] }}\n"),

@@ -1,6 +1,6 @@
-//! The deadline of a run: what is left then dies, so that the run can close and say so.
+//! What is left of a run dies, so that the run can close and say so: after its deadline, or where somebody gave it up.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::queue::Queue;
 use crate::queue::cell::len;
 use crate::queue::db::{Fault, Tx, in_tx, values};
@@ -9,42 +9,73 @@ use crate::queue::tally::{Progress, add_progress};
 
 /// Rows that one transaction ends at most.
 const BATCH: i64 = 2_000;
+/// The class in which what waits in a run past its deadline ends, and where it stands.
+const PAST_DEADLINE: &str = "CASE WHEN h.blocked_until > {now} THEN 'rate_limited' ELSE 'deadline' END \
+    FROM queue_run r JOIN queue_request_state s ON s.run_id = r.id \
+    JOIN queue_lane l ON l.id = s.lane_id JOIN queue_host h ON h.id = l.host_id \
+    WHERE r.id = ? AND r.deadline_at <= {now}";
+/// The same for a run that was stopped.
+const STOPPED: &str = "'given_up' FROM queue_run r JOIN queue_request_state s ON s.run_id = r.id \
+    WHERE r.id = ? AND r.stopped IS NOT NULL";
 
 impl Queue {
     /// Ends what waits in a run whose deadline has passed: `rate_limited` where the host had asked to
     /// wait, `deadline` else. What is in flight is left to its worker. How many died; 0 before the deadline.
     pub async fn expire_run(&self, run_id: i64) -> Result<u64> {
+        let died = self.end_waiting(run_id, PAST_DEADLINE).await?;
+        self.note_ends(run_id, "deadline_passed", died).await
+    }
+
+    /// Ends what waits in a run that was stopped, as `given_up`: nobody will go on with it. What is in flight is left
+    /// to its worker. How many died.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` where the run was not stopped: others may be at it.
+    pub async fn give_up_run(&self, run_id: i64) -> Result<u64> {
+        let run = self.get_run(run_id).await?;
+        if run.stopped.is_none() {
+            return Err(Error::precondition(format!(
+                "the run `{}` was not stopped: its workers go on",
+                run.key
+            ))
+            .hint(format!(
+                "`lakebed crawl stop {} --date {} --run {} --reason TEXT` stops it",
+                run.key.source, run.key.date, run.key.run
+            )));
+        }
+        let died = self.end_waiting(run_id, STOPPED).await?;
+        self.note_ends(run_id, "run_given_up", died).await
+    }
+
+    async fn end_waiting(&self, run_id: i64, which: &str) -> Result<u64> {
         let mut died = 0;
         loop {
-            let found = in_tx!(&self.db, "end what is past the deadline", |tx| {
-                expire_some(&mut tx, run_id).await
+            let found = in_tx!(&self.db, "end what waits in the run", |tx| {
+                end_some(&mut tx, run_id, which).await
             })?;
             died += found.unsigned_abs();
             if found < BATCH {
-                break;
+                return Ok(died);
             }
         }
+    }
+
+    async fn note_ends(&self, run_id: i64, event: &str, died: u64) -> Result<u64> {
         if died > 0 {
-            in_tx!(&self.db, "note the deadline", |tx| {
-                put_event(
-                    &mut tx,
-                    Some(run_id),
-                    "deadline_passed",
-                    &serde_json::json!({ "dead": died }),
-                )
-                .await
+            in_tx!(&self.db, "note what was ended", |tx| {
+                let told = serde_json::json!({ "dead": died });
+                put_event(&mut tx, Some(run_id), event, &told).await
             })?;
         }
         Ok(died)
     }
 }
 
-async fn expire_some(tx: &mut Tx, run_id: i64) -> Result<i64, Fault> {
-    let sql = "SELECT s.id, s.lane_id, CASE WHEN h.blocked_until > {now} THEN 'rate_limited' ELSE 'deadline' END \
-        FROM queue_run r JOIN queue_request_state s ON s.run_id = r.id \
-        JOIN queue_lane l ON l.id = s.lane_id JOIN queue_host h ON h.id = l.host_id \
-        WHERE r.id = ? AND r.state IN (1, 2) AND r.deadline_at <= {now} AND s.state IN (0, 3) ORDER BY s.id LIMIT ?";
-    let rows = tx.rows(sql, values![run_id, BATCH]).await?;
+async fn end_some(tx: &mut Tx, run_id: i64, which: &str) -> Result<i64, Fault> {
+    let sql = format!(
+        "SELECT s.id, s.lane_id, {which} AND r.state IN (1, 2) AND s.state IN (0, 3) ORDER BY s.id LIMIT ?"
+    );
+    let rows = tx.rows(&sql, values![run_id, BATCH]).await?;
     for row in &rows {
         let sql = "UPDATE queue_request_state SET state = 4, class = ?, ended_at = {now} \
             WHERE run_id = ? AND id = ? AND state IN (0, 3)";

@@ -18,6 +18,7 @@
 //! | `deadline` | what is left at the deadline dies | |
 //! | `closing` | the books of a run and the rule that they balance | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
+//! | `lease` | what one process at a time may do, by name | FLW-4 |
 //! | `event`, `list`, `look` | what people and other programs see | |
 //! | `run_row`, `tally`, `cell`, `mark` | steps they share; what a process remembers | |
 //! | `db` | the small interface over three databases | |
@@ -43,6 +44,7 @@ mod event;
 mod finish;
 mod host;
 mod known_lane;
+mod lease;
 mod list;
 mod look;
 mod mark;
@@ -62,12 +64,13 @@ pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
 pub use closing::{Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks};
 pub use event::EventRecord;
 pub use host::HostRecord;
+pub use lease::{LeaseHolder, LeaseOutcome, LeaseRecord};
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
 pub use look::HeldRequest;
 pub use open::{Queue, QueueOptions};
 pub use request::{
     Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,
-    KeyScope, NewRequest, RunRecord,
+    KeyScope, NewRequest, RunRecord, planned_hash,
 };
 pub use run::RunOptions;
 pub use state::{RequestState, RunState};

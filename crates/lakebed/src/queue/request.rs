@@ -1,7 +1,7 @@
 //! What goes into the queue and what comes out of it: requests to add, claims, and how they ended.
 
 use crate::error::{Error, Result};
-use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
+use crate::name::{CaptureId, ContentHash, ErrorClass, RequestKey, StageName};
 use crate::spec::{RunKey, request_key};
 
 /// A request to enqueue.
@@ -243,6 +243,26 @@ pub struct RunRecord {
     pub created_at: i64,
     /// The result of the closing, JSON; absent before.
     pub closing: Option<String>,
+}
+
+/// What the hash of a plan begins with that a planner made.
+const PLANNED: &str = "plan:";
+
+/// The name of a planner's plan in the queue: a mark, and as much of the hash as its column holds.
+#[must_use]
+pub fn planned_hash(hash: &ContentHash) -> String {
+    let digits = hash.as_str().get(..64 - PLANNED.len()).unwrap_or_default();
+    format!("{PLANNED}{digits}")
+}
+
+impl RunRecord {
+    /// Whether its seeds are those of a planner's plan.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.plan_hash
+            .as_ref()
+            .is_some_and(|hash| hash.starts_with(PLANNED))
+    }
 }
 
 /// Whether a run claims to have seen everything of its source.

@@ -11,7 +11,9 @@ use crate::queue::cell::signed;
 use crate::queue::db::{Fault, Tx, in_tx, values};
 use crate::queue::enqueue::{Origin, tx_enqueue};
 use crate::queue::event::put_event;
-use crate::queue::run_row::{RUN_COLUMNS, expect_one, find_run, get_run, require_state, run_of};
+use crate::queue::run_row::{
+    RUN_COLUMNS, expect_one, find_run, find_successor, get_run, require_state, run_of,
+};
 use crate::queue::{Coverage, EnqueueStats, NewRequest, Queue, RunRecord, RunState};
 use crate::spec::RunKey;
 
@@ -77,6 +79,13 @@ impl Queue {
         let mut tx = self.reading("look for the run").await?;
         let found = find_run(&mut tx, key).await;
         found.map_err(|e| e.into_error("look for the run", self.place()))
+    }
+
+    /// The newest run that tries what died in this one again.
+    pub async fn find_successor(&self, run_id: i64) -> Result<Option<RunRecord>> {
+        let mut tx = self.reading("look for the successor of the run").await?;
+        let found = find_successor(&mut tx, run_id).await;
+        found.map_err(|e| e.into_error("look for the successor of the run", self.place()))
     }
 
     /// The run of this number.

@@ -18,6 +18,12 @@ pub(super) async fn find_run(tx: &mut Tx, key: &RunKey) -> Result<Option<RunReco
     tx.row(&sql, args).await?.as_ref().map(run_of).transpose()
 }
 
+pub(super) async fn find_successor(tx: &mut Tx, run_id: i64) -> Result<Option<RunRecord>, Fault> {
+    let sql = format!("{RUN_COLUMNS} WHERE successor_of = ? ORDER BY id DESC LIMIT 1");
+    let found = tx.row(&sql, values![run_id]).await?;
+    found.as_ref().map(run_of).transpose()
+}
+
 pub(super) async fn get_run(tx: &mut Tx, id: i64) -> Result<RunRecord, Fault> {
     let row = tx
         .row(&format!("{RUN_COLUMNS} WHERE id = ?"), values![id])

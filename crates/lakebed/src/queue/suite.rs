@@ -9,6 +9,7 @@ mod leases;
 mod polite;
 mod runs;
 mod scale;
+mod shares;
 mod sqlite_only;
 
 use backend::{Backend, Mysql, Postgres, Sqlite};
@@ -60,7 +61,10 @@ stamp!(
     polite::places_and_moments_hold_over_all_workers,
     polite::places_come_back_whatever_happens,
     polite::the_deadline_ends_what_is_left,
+    polite::a_stopped_run_is_given_up,
     polite::robots_and_moments_are_shared,
+    shares::a_lease_has_one_holder_at_a_time,
+    shares::of_many_that_want_a_lease_one_gets_it,
     books::follow_ups_enter_with_their_page,
     books::a_closing_waits_for_every_request,
     books::a_lost_row_is_noticed,

@@ -16,6 +16,8 @@
 //! | `surt` | the sort form of a URL, key of indexes | docs/formats/rawpack.md |
 //! | `pack`, `pack_seek`, `pack_index` | heads, names and tail of a pack; a row of its index | docs/formats/rawpack.md |
 //! | `terminal` | how a request ended, in a pack | docs/formats/rawpack.md |
+//! | `stamp` | that a stage of a flow is done, and for what | docs/formats/stamp.md |
+//! | `derived` | what a derived commit read | docs/formats/log.md |
 //! | `reject` | a line of a rejects file | docs/formats/rejects.md |
 
 mod canonical_url;
@@ -23,8 +25,10 @@ mod capture;
 mod charset;
 mod checkpoint;
 mod columns;
+mod derived;
 mod lake;
 mod pack;
+mod pack_gave;
 mod pack_index;
 mod pack_seek;
 mod pack_short;
@@ -35,6 +39,8 @@ mod reject;
 mod robots;
 mod schema;
 mod schemaless;
+mod shadow;
+mod stamp;
 mod surt;
 mod tagged;
 mod terminal;
@@ -49,6 +55,7 @@ pub use columns::{
     EXTRA_COLUMN, EXTRA_FIELD_ID, FIELD_ID_KEY, MAX_FIELD_ID, SOURCE_COLUMN, SOURCE_FIELD_ID,
     arrow_schema, arrow_type,
 };
+pub use derived::{ReadRange, parent_text};
 pub use lake::{LAKE_FORMAT, LakeSpec};
 pub use pack::{
     ErasedCapture, LONE_BODY_BYTES, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_SHARED_LINES_BYTES,
@@ -57,6 +64,7 @@ pub use pack::{
     TAR_END_BYTES, TERMINALS_NAME, body_member_name, lines_member_name, parse_body_member_name,
     parse_lines_member_name,
 };
+pub use pack_gave::{DatasetCounts, PackCounts, PackGave};
 pub use pack_index::{IndexRow, pack_index_schema};
 pub use pack_seek::{
     PADDING_MAGIC, SEEK_FOOTER_BYTES, SEEK_FOOTER_MAGIC, SEEK_TABLE_MAGIC, SKIPPABLE_HEAD_BYTES,
@@ -68,10 +76,10 @@ pub use parsed::{Datum, FollowUp, PageExpectation, PageFault, PageRecord, PageRe
 pub use partition::{PartitionKey, PartitionState, SuccessFile, SuccessSpec};
 pub use record::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,
-    Operation, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec, Requirement,
-    min_reader,
+    Operation, ParentSpec, Provenance, RECORD_FORMAT, RECORD_MIN_READER, Record, RejectsFileSpec,
+    Requirement, min_reader,
 };
-pub use reject::{RejectReason, RejectRecord};
+pub use reject::{PAGE_FORM, RejectReason, RejectRecord};
 pub use robots::{RobotsContent, RobotsState};
 pub use schema::{
     Ambiguous, CastSpec, ChangeKind, DatasetClass, FieldSpec, FieldType, InputFormat, Lifecycle,
@@ -79,5 +87,7 @@ pub use schema::{
     SchemaSpec, Token,
 };
 pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
+pub use shadow::{SHADOW_FORMAT, ShadowCounts, ShadowDay, ShadowVerdict};
+pub use stamp::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
 pub use surt::surt;
 pub use terminal::{TerminalRecord, TerminalState};

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::name::{CaptureId, DatasetName, RequestKey, StageName};
+use crate::spec::CaptureRecord;
 
 /// A value of a record. Numbers keep the digits that stood on the page: nothing passes through a float.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +125,9 @@ pub struct PageExpectation {
     pub stage: StageName,
     /// As many as the page announces.
     pub expected: u64,
+    /// As many must come, where that is fewer: what sites announce is not always true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<u64>,
     /// As many as this page links to.
     pub found: u64,
 }
@@ -175,4 +179,47 @@ pub struct ParsedPage {
     pub expectations: Vec<PageExpectation>,
     /// What did not pass.
     pub rejects: Vec<PageReject>,
+}
+
+impl ParsedPage {
+    /// A page of which nothing was read yet.
+    #[must_use]
+    pub fn of(capture: &CaptureRecord) -> Self {
+        Self {
+            capture_id: capture.capture_id.clone(),
+            request_key: capture.request_key.clone(),
+            url: capture.url.clone(),
+            page: None,
+            records: Vec::new(),
+            follow_ups: Vec::new(),
+            other_links: 0,
+            expectations: Vec::new(),
+            rejects: Vec::new(),
+        }
+    }
+
+    /// A page that is rejected as a whole, by no rule in particular.
+    #[must_use]
+    pub fn rejected(capture: &CaptureRecord, reject: PageReject) -> Self {
+        Self {
+            page: Some(String::new()),
+            rejects: vec![reject],
+            ..Self::of(capture)
+        }
+    }
+
+    /// Rejects that may have cost a link: of links, of totals, and of the page as a whole.
+    #[must_use]
+    pub fn lost_links(&self) -> u64 {
+        let lost = self.rejects.iter().filter(|r| r.dataset.is_none());
+        lost.count() as u64
+    }
+
+    /// Whether the page as a whole was rejected: nothing came of it.
+    #[must_use]
+    pub fn is_rejected(&self) -> bool {
+        let is_whole = |r: &PageReject| r.dataset.is_none() && r.item.is_none();
+        let is_empty = self.records.is_empty() && self.follow_ups.is_empty();
+        is_empty && self.rejects.iter().any(is_whole)
+    }
 }

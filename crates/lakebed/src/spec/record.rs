@@ -14,7 +14,7 @@ use crate::spec::{PartitionKey, PartitionState};
 use crate::time::{BusinessDate, Instant};
 
 /// Format number of records this program writes.
-pub const RECORD_FORMAT: u32 = 4;
+pub const RECORD_FORMAT: u32 = 5;
 /// The oldest reader that understands a record which uses nothing newer ([`min_reader`]).
 pub const RECORD_MIN_READER: u32 = 1;
 
@@ -32,6 +32,7 @@ pub fn min_reader(actions: &[Action], joined: &[JoinedAppend]) -> u32 {
             FileFormat::Parquet | FileFormat::Jsonl => RECORD_MIN_READER,
             FileFormat::Rawpack | FileFormat::RawpackIndex => 4,
         },
+        Action::AddInput { input, .. } if !input.parents.is_empty() => 5,
         Action::RemoveFile { .. }
         | Action::AddInput { .. }
         | Action::AddRejects { .. }
@@ -481,6 +482,31 @@ pub struct InputSpec {
     /// Full or incremental load.
     #[serde(default)]
     pub load: LoadKind,
+    /// What it was derived from; empty = it came from outside.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parents: Vec<ParentSpec>,
+}
+
+/// What a derived input was made from: a dataset as it stood after a record of its log.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParentSpec {
+    /// The dataset.
+    pub dataset: DatasetRef,
+    /// The business date, or the last one where several were read.
+    pub dt: BusinessDate,
+    /// The first of several dates; absent = `dt` alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from: Option<BusinessDate>,
+    /// The revision of `dt` that was read.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub revision: u32,
+    /// Number of the last record that had added something that readers saw of these dates.
+    pub position: u64,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// A file of rejected records.

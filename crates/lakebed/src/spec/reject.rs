@@ -19,7 +19,8 @@ pub struct RejectRecord {
     pub reason: String,
     /// All faults of the record, the first one included.
     pub reasons: Vec<RejectReason>,
-    /// How to read `raw` again: `json`, `csv` or `parquet` (the row as JSON).
+    /// How to read `raw` again: `json`, `csv` or `parquet` (the row as JSON); `page` = not at all: it is what the
+    /// parse rules could read of a page, as JSON.
     pub form: String,
     /// The record's text as it stood in the (decoded) input; bytes that are no text are escaped.
     pub raw: String,
@@ -33,7 +34,13 @@ pub struct RejectRecord {
     /// For CSV: the quote of its file; absent as `delimiter` is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub quote: Option<char>,
+    /// For `page`: where it was found.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub url: Option<String>,
 }
+
+/// `form` of what the parse rules rejected.
+pub const PAGE_FORM: &str = "page";
 
 /// Codes of what was no record at all, whatever the schema says.
 const NOT_RECORDS: [&str; 4] = ["syntax", "not_a_record", "cells", "header_row"];
@@ -43,7 +50,7 @@ impl RejectRecord {
     #[must_use]
     pub fn was_read(&self) -> bool {
         let unread = |r: &RejectReason| NOT_RECORDS.contains(&r.code.as_str());
-        !self.reasons.iter().any(unread)
+        self.form != PAGE_FORM && !self.reasons.iter().any(unread)
     }
 }
 

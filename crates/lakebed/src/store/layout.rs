@@ -3,6 +3,7 @@
 //! ```text
 //! lake.json
 //! clean/<dataset>/dt=2026-11-30/schema_version=2/part-00000-<hash>.parquet, _SUCCESS
+//! flow/<source>/<date>/<run>/<stage>.done
 //! _lake/log/<layer>/<dataset>/00000000000000000001.json
 //! _lake/checkpoint/<layer>/<dataset>/00000000000000000128-<hash>.parquet
 //! _lake/schema/<layer>/<dataset>/v2.json
@@ -11,7 +12,7 @@
 //! _lake/superseded/<layer>/<dataset>/00000000000000000007/dt=2026-11-30/schema_version=2/part-...
 //! ```
 
-use crate::name::{AttemptId, DatasetRef};
+use crate::name::{AttemptId, DatasetRef, FlowStageName, RunName, SourceName};
 use crate::spec::PartitionKey;
 use crate::store::StorePath;
 use crate::time::BusinessDate;
@@ -159,6 +160,39 @@ pub fn final_path(stage: &StorePath, staged: &StorePath) -> Option<StorePath> {
     StorePath::new(name.replace('!', "/")).ok()
 }
 
+/// The root of all stamps of flows.
+#[must_use]
+pub fn flow_root() -> StorePath {
+    StorePath::from_checked("flow".to_owned())
+}
+
+/// The stamp of a stage of a flow.
+#[must_use]
+pub fn flow_stamp_path(
+    source: &SourceName,
+    date: BusinessDate,
+    run: &RunName,
+    stage: &FlowStageName,
+) -> StorePath {
+    StorePath::from_checked(format!("flow/{source}/{date}/{run}/{stage}.done"))
+}
+
+/// Whether the path is that of a stamp.
+#[must_use]
+pub fn is_flow_stamp(path: &StorePath) -> bool {
+    let parts: Vec<&str> = path.as_str().split('/').collect();
+    let ["flow", source, date, run, file] = parts.as_slice() else {
+        return false;
+    };
+    let stage = file.strip_suffix(".done");
+    source.parse::<SourceName>().is_ok()
+        && date
+            .parse::<BusinessDate>()
+            .is_ok_and(|d| d.to_string() == *date)
+        && run.parse::<RunName>().is_ok()
+        && stage.is_some_and(|stage| stage.parse::<FlowStageName>().is_ok())
+}
+
 /// The folder of a partition; revisions share it, since only the active one lies there.
 #[must_use]
 pub fn partition_dir(dataset: &DatasetRef, key: &PartitionKey) -> StorePath {
@@ -300,6 +334,25 @@ mod tests {
             "99999999999999999999-0123456789abcdef.parquet",
         ] {
             assert_eq!(checkpoint_name(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn stamps_are_told_from_strangers() {
+        let path = |text: &str| StorePath::new(text).unwrap();
+        let (source, run) = ("rent".parse().unwrap(), "_day".parse().unwrap());
+        let stage = "fold.rents".parse().unwrap();
+        let stamp = flow_stamp_path(&source, "2026-11-30".parse().unwrap(), &run, &stage);
+        assert_eq!(stamp.as_str(), "flow/rent/2026-11-30/_day/fold.rents.done");
+        assert!(is_flow_stamp(&stamp));
+        for bad in [
+            "flow/rent/2026-11-30/_day/fold.rents",
+            "flow/rent/2026-11-30/_day/Fold.done",
+            "flow/rent/2026-11-31/_day/fold.done",
+            "flow/Rent/2026-11-30/_day/fold.done",
+            "flow/rent/2026-11-30/fold.done",
+        ] {
+            assert!(!is_flow_stamp(&path(bad)), "{bad}");
         }
     }
 

@@ -25,9 +25,10 @@ use crate::error::{ErrorKind, Result};
 pub use lake::Lake;
 pub use layout::{
     Layout, SUCCESS_NAME, checkpoint_dir, checkpoint_name, checkpoint_path, data_file_path,
-    final_path, is_log_record, is_published_schema, lake_json_path, log_dir, log_number,
-    log_record_path, partition_dir, partition_of, rejects_dir, schema_dir, schema_path, stage_dir,
-    stage_root, staged_path, success_path, superseded_dir, superseded_root,
+    final_path, flow_root, flow_stamp_path, is_flow_stamp, is_log_record, is_published_schema,
+    lake_json_path, log_dir, log_number, log_record_path, partition_dir, partition_of, rejects_dir,
+    schema_dir, schema_path, stage_dir, stage_root, staged_path, success_path, superseded_dir,
+    superseded_root,
 };
 pub use local::LocalStore;
 pub use path::StorePath;
@@ -93,7 +94,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Puts an object that must not exist yet, durably and whole.
     async fn put_once(&self, path: &StorePath, bytes: &[u8]) -> Result<PutOutcome>;
 
-    /// Puts an object whether it exists or not, durably and whole. Only `_SUCCESS` is ever replaced.
+    /// Puts an object whether it exists or not, durably and whole. Only `_SUCCESS` and the stamps of flows
+    /// are ever replaced.
     async fn replace(&self, path: &StorePath, bytes: &[u8]) -> Result<()>;
 
     /// The object's bytes; `None` when it is not there.

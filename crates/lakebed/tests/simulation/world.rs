@@ -149,6 +149,7 @@ impl World {
             restore: false,
             rejects_of: None,
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             bounds: Vec::new(),
             provenance: None,
             by: by(user),

@@ -98,6 +98,7 @@ impl Bulk {
             restore: false,
             bounds: Vec::new(),
             load: LoadKind::Incremental,
+            parents: Vec::new(),
             provenance: options.provenance,
             by: By {
                 program: "tests".to_owned(),

@@ -56,7 +56,7 @@ fn init_overwrites_nothing_that_is_there() {
     let ignore = fs::read_to_string(dir.path().join(".gitignore")).unwrap();
     assert_eq!(
         ignore,
-        "*.pyc\nlake\n/lakebed.local.toml\n/catalog.db*\n/queue.db*\n/crawl/\n/parse/\n"
+        "*.pyc\nlake\n/lakebed.local.toml\n/catalog.db*\n/queue.db*\n/crawl/\n/parse/\n/derive/\n/flow/\n/fold/\n/sample/\n/seed/\n/shadow/\n"
     );
     assert_eq!(
         fs::read_to_string(dir.path().join(LOCAL_FILE)).unwrap(),

@@ -11,8 +11,8 @@ use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::DatasetState;
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::store::{
-    Lake, Layout, StorePath, checkpoint_name, is_log_record, is_published_schema, lake_json_path,
-    rejects_dir, stage_root,
+    Lake, Layout, StorePath, checkpoint_name, flow_root, is_flow_stamp, is_log_record,
+    is_published_schema, lake_json_path, rejects_dir, stage_root,
 };
 
 /// What a file system itself keeps in the root of a disk.
@@ -31,7 +31,8 @@ pub(super) async fn check(
     for entry in lake.store().list_entries(&root).await? {
         let name = entry.as_str();
         let is_layer = Layer::ALL.iter().any(|l| l.as_str() == name);
-        let is_known = is_layer || entry == lake_json_path() || entry == internal;
+        let is_known =
+            is_layer || entry == lake_json_path() || entry == internal || entry == flow_root();
         if !is_known && name != OF_FILE_SYSTEM {
             found.push((entry, "lies in the root of the lake"));
         }
@@ -77,6 +78,11 @@ pub(super) async fn check(
         if dataset_of(&folder).is_none_or(|d| !overview.datasets.contains(&d)) {
             let files = list_all(lake, &folder).await?;
             found.extend(files.into_iter().map(|f| (f.path, UNKNOWN_REJECTS)));
+        }
+    }
+    for file in lake.store().list(&flow_root()).await? {
+        if !is_flow_stamp(&file.path) {
+            found.push((file.path, "lies among the stamps of flows and is none"));
         }
     }
     for path in unstaged(lake).await? {

@@ -111,6 +111,7 @@ impl RejectDraft {
             delimiter: self.header.as_ref().map(|h| char::from(h.delimiter)),
             quote: self.header.as_ref().map(|h| char::from(h.quote)),
             header: self.header.map_or_else(Vec::new, |h| h.names.clone()),
+            url: None,
         }
     }
 }

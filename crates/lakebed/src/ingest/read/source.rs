@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::ingest::read::archive::{Archive, Member};
 use crate::ingest::read::first::FirstPlaces;
 use crate::ingest::read::unpack::{ByteStream, Packing, peek};
+use crate::name::BatchLabel;
 use crate::spec::ReadSpec;
 
 /// Largest zip archive that is taken from standard input (it must be held whole).
@@ -27,6 +28,14 @@ pub struct InputSource {
     pub(super) origin: Origin,
     pub(super) warnings: Vec<String>,
     rejects: Option<Arc<Rejects>>,
+    made: Option<Arc<Made>>,
+}
+
+/// What is known of an input that this program made of something else.
+#[derive(Debug)]
+struct Made {
+    batch: BatchLabel,
+    rejects: Option<PathBuf>,
 }
 
 /// What is known of an input that holds kept rejects.
@@ -73,6 +82,7 @@ impl InputSource {
             origin: Origin::File(path.to_owned()),
             warnings: Vec::new(),
             rejects: None,
+            made: None,
         }
     }
 
@@ -84,6 +94,28 @@ impl InputSource {
             rejects: Some(Arc::new(Rejects { read, places })),
             ..file
         }
+    }
+
+    /// A scratch file of JSON lines that was made of something else: its name and label in the log, and a file of
+    /// [`RejectRecord`](crate::spec::RejectRecord) lines, what did not become a record; absent for none.
+    #[must_use]
+    pub fn made(path: &Path, name: String, batch: BatchLabel, rejects: Option<PathBuf>) -> Self {
+        Self {
+            display: name.clone(),
+            base_name: name,
+            made: Some(Arc::new(Made { batch, rejects })),
+            ..Self::file(path)
+        }
+    }
+
+    /// The label of this input alone; `None` = that of its call.
+    pub(in crate::ingest) fn own_batch(&self) -> Option<&BatchLabel> {
+        self.made.as_ref().map(|m| &m.batch)
+    }
+
+    /// The file of what did not become a record of it; `None` = there is nothing of the kind.
+    pub(in crate::ingest) fn made_rejects(&self) -> Option<&Path> {
+        self.made.as_ref()?.rejects.as_deref()
     }
 
     /// How the bytes of kept rejects are read, whatever call and schema declare; `None` for inputs of
@@ -105,6 +137,7 @@ impl InputSource {
             origin: Origin::Stdin(Arc::new(Mutex::new(Some(stream)))),
             warnings: Vec::new(),
             rejects: None,
+            made: None,
         }
     }
 
@@ -116,6 +149,7 @@ impl InputSource {
             origin: Origin::Member(archive, member),
             warnings: Vec::new(),
             rejects: None,
+            made: None,
         }
     }
 

@@ -178,6 +178,7 @@ impl Assembly {
                 rules: need(row.rules, "rules")?.to_owned(),
                 batch: row.batch.map(str::parse).transpose()?,
                 load: word(need(row.load, "load")?)?,
+                parents: more(row)?.derived_from,
             },
             number,
             commit: self.commit(row, number)?,

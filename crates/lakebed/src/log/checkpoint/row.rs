@@ -8,7 +8,7 @@
 //! rejects     dt number name rows bytes hash more=retried_by (commit attempt)
 //! partition   dt schema_version revision number=since state more=superseded_by
 //! file        dt schema_version revision number name format provenance rows bytes hash more=bounds,parents (attempt)
-//! input       dt schema_version revision number name rules batch load rows rejected bytes hash (commit)
+//! input       dt schema_version revision number name rules batch load rows rejected bytes hash more=derived_from (commit)
 //! abandoned   number attempt
 //! erased      hash
 //! ```
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::log::state::{DatasetState, FileState, InputState};
 use crate::name::{AttemptId, CommitId};
-use crate::spec::PartitionKey;
+use crate::spec::{ParentSpec, PartitionKey};
 use crate::time::{BusinessDate, Instant};
 
 /// A row; every kind fills its own part. Borrowed from the fold, or from a read table.
@@ -54,7 +54,7 @@ pub(super) struct Row<'a> {
     pub(super) more: Option<&'a str>,
 }
 
-/// What few files have.
+/// What few files and inputs have.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct More {
@@ -66,6 +66,8 @@ pub(super) struct More {
     pub(super) superseded_by: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retried_by: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) derived_from: Vec<ParentSpec>,
 }
 
 impl More {
@@ -246,7 +248,16 @@ fn put_input(
     put: &mut dyn FnMut(Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let spec = &input.spec;
+    let more = match spec.parents.is_empty() {
+        true => None,
+        false => More {
+            derived_from: spec.parents.clone(),
+            ..More::default()
+        }
+        .text()?,
+    };
     put(Row {
+        more: more.as_deref(),
         number: Some(input.number),
         name: Some(&spec.name),
         rules: Some(&spec.rules),

@@ -11,7 +11,7 @@ use crate::log::read::LoggedRecord;
 use crate::log::{CommitOutcome, Draft, commit};
 use crate::spec::{
     Action, By, DataFileSpec, FileFormat, InputSpec, JoinedAppend, LoadKind, LogPosition,
-    Operation, PartitionKey, PartitionState, Provenance, RECORD_MIN_READER, Record,
+    Operation, ParentSpec, PartitionKey, PartitionState, Provenance, RECORD_MIN_READER, Record,
     RejectsFileSpec,
 };
 use crate::store::{LocalStore, log_record_path};
@@ -149,6 +149,16 @@ fn input(content: u8, batch: Option<u8>) -> InputSpec {
             LoadKind::Full
         } else {
             LoadKind::Incremental
+        },
+        parents: match content % 3 {
+            1 => vec![ParentSpec {
+                dataset: "clean/weibo.c".parse().unwrap(),
+                dt: day(content),
+                from: (content % 2 == 1).then(|| day(0)),
+                revision: u32::from(content % 2),
+                position: u64::from(content) + 1,
+            }],
+            _ => Vec::new(),
         },
     }
 }

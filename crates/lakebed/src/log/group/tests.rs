@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::log::{CommitOutcome, DatasetState, commit, seal};
-use crate::spec::{By, DataFileSpec, FileFormat, InputSpec, LoadKind, Provenance, Requirement};
+use crate::spec::{
+    By, DataFileSpec, FileFormat, InputSpec, LoadKind, Provenance, RECORD_FORMAT, Requirement,
+};
 use crate::store::LocalStore;
 use crate::time::{Clock, Instant};
 
@@ -85,6 +87,7 @@ fn draft(lake: &Lake, name: &str, content: &str, batch: Option<&str>) -> Draft {
         rules: "r1".into(),
         batch,
         load: LoadKind::Incremental,
+        parents: Vec::new(),
     };
     draft.actions = vec![
         Action::AddFile { partition, file },
@@ -147,7 +150,7 @@ async fn appends_that_wait_share_one_record() {
     assert_eq!(numbers(&answers), [1; 5]);
     let record = &committed(&answers[0]).record;
     assert_eq!((record.joined.len(), record.actions.len()), (4, 10));
-    assert_eq!((record.format, record.min_reader), (4, 3));
+    assert_eq!((record.format, record.min_reader), (RECORD_FORMAT, 3));
     // Each caller has the fold up to there, and each file its own attempt.
     let state = DatasetState::load(&f.lake, &dataset()).await.unwrap();
     for (_, own) in &answers {

@@ -9,6 +9,10 @@ for line in sys.stdin:
     what = page["text"].strip()
     if what == "die": sys.exit("cannot go on")
     if what == "sleep": time.sleep(60)
+    if what == "late":
+        print(json.dumps({"page": page["page"] - 1, "records": [{"record": {"t": "of the page before"}}]}), flush=True)
+        print(json.dumps({"page": page["page"], "records": [{"record": {"t": "own"}}]}), flush=True)
+        continue
     if what == "eat": x = "x" * (1 << 30)
     if what == "mumble": print("hello", flush=True); continue
     if what == "typo": print('{"record": []}', flush=True); continue
@@ -86,12 +90,34 @@ fn a_program_that_fails_costs_its_page_and_no_other() {
         next.rejects
     );
     assert_eq!(page(&mut parser, "d").records.len(), 1);
-    let mut missing = config.clone();
-    missing.run = vec!["./not-there".to_owned()];
-    let page = super::command::page(&mut CommandParser::new(&missing, folder.path()), "x");
-    assert!(
-        page.rejects[0].faults[0].reason.contains("not-there"),
-        "{:?}",
-        page.rejects
-    );
+    // An answer that names another page came too late for that one.
+    let late = page(&mut parser, "late");
+    assert!(record(&late, 0).starts_with(r#"{"t":"own""#), "{late:?}");
+    assert_eq!(page(&mut parser, "e").records.len(), 1);
+}
+
+#[test]
+fn a_program_that_never_answers_is_not_started_for_every_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = rules("[[parse.page]]\nname = 'list'\ncommand = { run = ['./not-there'] }\n");
+    let capture = capture("http://a.test/x", "list", "");
+    let (_, config) = rules.command_of(&capture).unwrap();
+    let mut parser = CommandParser::new(config, folder.path());
+    let run = run("shop");
+    let input = PageInput {
+        run: &run,
+        capture: &capture,
+        body: b"x",
+    };
+    let mut pages = 0;
+    let error = loop {
+        match parser.parse("list", &input) {
+            Ok(page) => assert_eq!(page.rejects[0].faults[0].code, "command_ended"),
+            Err(error) => break error,
+        }
+        pages += 1;
+    };
+    assert_eq!(pages, 4);
+    assert!(error.message().contains("ended 5 times"), "{error}");
+    assert!(error.message().contains("not-there"), "{error}");
 }

@@ -76,8 +76,14 @@ fn large_and_broken_pages_are_parsed_all_the_same() {
 fn json_beyond_a_limit_is_one_reject() {
     let rules = rules("[[parse.page]]\nitem = [{ each = '$.rows[*]', field.a = '$..x' }]\n");
     for (body, code) in [
-        ("[".repeat(1_000_000), "no_json"),
-        ("{\"a\":".repeat(1_000_000), "no_json"),
+        ("[".repeat(1_000_000), "too_deep"),
+        ("{\"a\":".repeat(1_000_000), "too_deep"),
+        (
+            format!("{}1{}", "[".repeat(128), "]".repeat(128)),
+            "too_deep",
+        ),
+        (format!("a{}", "{".repeat(1_000)), "no_json"),
+        ("{\"rows\":[{\"x\":1,\"x\":2}]}".to_owned(), "no_json"),
         (format!("[{}0]", "0,".repeat(6_000_000)), "too_large"),
         ("<html>".to_owned(), "no_json"),
     ] {
@@ -85,4 +91,38 @@ fn json_beyond_a_limit_is_one_reject() {
     }
     let many = format!("{{\"rows\":[{}{{\"x\":1}}]}}", "{\"x\":1},".repeat(20_000));
     assert_eq!(parsed(&rules, &many).records.len(), 20_001);
+}
+
+#[test]
+fn what_json_cannot_be_is_told_with_its_place() {
+    let rules = rules("[[parse.page]]\nitem = [{ each = '$.rows[*]', field.a = '$..x' }]\n");
+    for (body, told) in [
+        (
+            "{\"rows\":[\n{\"x\":1,\"x\":2}]}",
+            "a member twice at line 2 column 13",
+        ),
+        ("{\"rows\":[\n1e999999]}", "line 2 column 8"),
+        ("{\"rows\":[\n\"\\ud800\"]}", "line 2 column"),
+    ] {
+        let page = parsed(&rules, body);
+        let reason = &page.rejects[0].faults[0].reason;
+        assert!(reason.contains(told), "{body}: {reason}");
+    }
+}
+
+#[test]
+fn a_regex_costs_what_its_program_is_large() {
+    let text = format!("<li><a>{}</a>", "a".repeat(400_000));
+    let with = |regex: &str| {
+        let field = format!("{{ css = 'a::text', clean = [{{ regex = '{regex}' }}] }}");
+        rules(&format!(
+            "[[parse.page]]\nitem = [{{ each = 'li', field.a = {field} }}]\n"
+        ))
+    };
+    let begin = std::time::Instant::now();
+    let page = parsed(&with("(?:(?:a{1,90}){1,90}b)"), &text);
+    assert_eq!(codes(&page), ["too_costly"]);
+    assert!(begin.elapsed().as_secs() < 30);
+    let page = parsed(&with(r"(\w+)"), &text);
+    assert_eq!(page.records.len(), 1);
 }

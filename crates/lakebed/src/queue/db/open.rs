@@ -35,13 +35,22 @@ struct Migration {
     mysql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] = [Migration {
-    number: 1,
-    name: "init",
-    sqlite: include_str!("../schema/0001_sqlite.sql"),
-    postgres: include_str!("../schema/0001_postgres.sql"),
-    mysql: include_str!("../schema/0001_mysql.sql"),
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        number: 1,
+        name: "init",
+        sqlite: include_str!("../schema/0001_sqlite.sql"),
+        postgres: include_str!("../schema/0001_postgres.sql"),
+        mysql: include_str!("../schema/0001_mysql.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "leases",
+        sqlite: include_str!("../schema/0002_sqlite.sql"),
+        postgres: include_str!("../schema/0002_postgres.sql"),
+        mysql: include_str!("../schema/0002_mysql.sql"),
+    },
+];
 
 /// An open queue database. Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]

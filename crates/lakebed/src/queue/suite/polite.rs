@@ -1,9 +1,11 @@
 //! Hosts: their limits hold over all workers, and waiting costs no attempt.
 
 use super::backend::*;
+use crate::error::ErrorKind;
 use crate::queue::db::values;
 use crate::queue::{
-    ClaimOptions, ClaimOutcome, Finish, FinishKind, HostLimit, HostLimits, NewRequest, RunOptions,
+    BreachKind, ClaimOptions, ClaimOutcome, ClosingRules, Finish, FinishKind, HostLimit,
+    HostLimits, NewRequest, RunOptions, RunState,
 };
 
 fn limited(options: ClaimOptions, pause_us: i64, max_in_flight: u32) -> ClaimOptions {
@@ -229,6 +231,36 @@ pub(super) async fn the_deadline_ends_what_is_left(backend: impl Backend) {
         (3, 1)
     );
     assert_eq!((books.failures, books.progress_dead), (0, 4));
+}
+
+pub(super) async fn a_stopped_run_is_given_up(backend: impl Backend) {
+    let queue = backend.open().await;
+    let run = queue
+        .create_run(&run_key("day"), &RunOptions::default())
+        .await
+        .unwrap();
+    let _stats = queue.add_seeds(run.id, &pages(0..5), 0).await.unwrap();
+    let run = queue.open_run(run.id, 5, "plan").await.unwrap();
+    let worker = queue.join("a").await.unwrap();
+    let taken = claim(&queue, &worker, &any(&run, 2)).await;
+    // While its workers may go on, nobody gives it up.
+    let error = queue.give_up_run(run.id).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    queue.stop_run(run.id, "enough").await.unwrap();
+    assert_eq!(queue.give_up_run(run.id).await.unwrap(), 3);
+    assert_eq!(queue.give_up_run(run.id).await.unwrap(), 0);
+    // What is in flight is its worker's to end; what comes back is left again.
+    assert_eq!(finish(&queue, &worker, &run, &[done(&taken[0])]).await, 1);
+    assert_eq!(queue.leave(&worker).await.unwrap(), 1);
+    assert_eq!(queue.give_up_run(run.id).await.unwrap(), 1);
+    let books = queue.read_books(run.id).await.unwrap();
+    assert_eq!(books.dead_classes["given_up"], 4);
+    assert_eq!((books.unfinished(), books.progress_dead), (0, 4));
+    let _sealed = queue.seal_run(run.id).await.unwrap();
+    let rules = ClosingRules::default();
+    let (closed, verdict) = queue.close_run(run.id, &rules).await.unwrap();
+    assert_eq!((closed.state, verdict.pass), (RunState::Closed, false));
+    assert_eq!(verdict.breaches[0].kind, BreachKind::Stopped);
 }
 
 pub(super) async fn robots_and_moments_are_shared(backend: impl Backend) {

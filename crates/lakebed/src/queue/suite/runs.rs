@@ -341,6 +341,9 @@ pub(super) async fn a_retry_is_a_successor(backend: impl Backend) {
         (next.state, next.successor_of, next.seeds.inserted),
         (RunState::Open, Some(run.id), 3)
     );
+    let successor = |of| queue.find_successor(of);
+    assert_eq!(successor(run.id).await.unwrap().unwrap().id, next.id);
+    assert!(successor(next.id).await.unwrap().is_none());
     let again = claim(&queue, &worker, &any(&next, 9)).await;
     let mut carried: Vec<_> = again.iter().map(|c| c.carry.clone().unwrap()).collect();
     carried.sort();

@@ -190,7 +190,8 @@ async fn statistics_of_line_2_become_shapes_and_values() {
         .await
         .unwrap();
     assert_eq!(shapes, 2);
-    let shown: Vec<(i64, Option<i64>, Option<String>, Option<String>, i64, i64)> = sqlx::query_as(
+    type Shown = (i64, Option<i64>, Option<String>, Option<String>, i64, i64);
+    let shown: Vec<Shown> = sqlx::query_as(
         "SELECT field_id, null_count, value_kind, max_value, min_exact, max_exact FROM column_stats \
          WHERE file_id = 'f2' ORDER BY field_id",
     )

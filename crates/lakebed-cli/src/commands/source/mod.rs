@@ -1,4 +1,20 @@
-//! `source add | list | show`.
+//! `source ...`: the sources of a project, from a skeleton to one that is ready for its days.
+//!
+//! | file | commands |
+//! | --- | --- |
+//! | this | `add`, `list`, `show` |
+//! | `new` | `new`: a working skeleton |
+//! | `conform`, `private` | `test`: whether it is ready |
+//! | `sample` | `sample`: a few pages to write rules by |
+
+mod conform;
+mod new;
+mod private;
+mod sample;
+
+pub(crate) use conform::test;
+pub(crate) use new::new;
+pub(crate) use sample::sample;
 
 use lakebed::Result;
 use lakebed::config::SourceConfig;

@@ -1,0 +1,12 @@
+//! `run`, `status`, `watch`, `flow`: the stages of sources as one.
+
+mod graphs;
+mod run;
+mod show;
+mod status;
+mod watch;
+
+pub(crate) use run::run;
+pub(crate) use show::show;
+pub(crate) use status::status;
+pub(crate) use watch::watch;

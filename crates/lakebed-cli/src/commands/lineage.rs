@@ -1,0 +1,639 @@
+//! `lineage`: what a date was made from, what was made from it, and of a row the pages it came from.
+//!
+//! A tree of datasets and dates, by the parents that the log keeps with each input. Below a pack there is nothing: it is
+//! what was fetched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakebed::flow::list_packs;
+use lakebed::log::{DatasetState, list_datasets, load};
+use lakebed::name::{CaptureId, DatasetRef, Layer, RunName, SourceName};
+use lakebed::spec::{ParentSpec, Privacy, ReadRange};
+use lakebed::store::Lake;
+use lakebed::time::BusinessDate;
+use lakebed::{Error, Result};
+use lakebed_query::{QueryEngine, write_json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::args::{LineageArgs, TextFormat};
+use crate::commands::sql::engine;
+use crate::context::{Context, Globals};
+use crate::exit::Exit;
+use crate::table::count;
+
+/// Version of the JSON answers.
+const ANSWER_FORMAT: u32 = 1;
+/// How far a tree is followed: a snapshot is made from that of the day before, for years.
+const MOST_NODES: usize = 400;
+/// Rows that are followed at one level.
+const MOST_ROWS: usize = 20;
+
+/// A date of a dataset in a tree.
+#[derive(Debug, Serialize)]
+struct Node {
+    dataset: DatasetRef,
+    date: BusinessDate,
+    /// The first of several dates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<BusinessDate>,
+    revision: u32,
+    rows: u64,
+    sealed: bool,
+    /// The last record that had added something of it when it was read; of the root, that has.
+    position: u64,
+    /// Set where readers see something else now: the last record that added something of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed_since: Option<u64>,
+    /// Names of its inputs that came from outside.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inputs: Vec<String>,
+    /// Whether it stands elsewhere in the tree with all that is below it, or the tree became too large.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+    next: Vec<Node>,
+}
+
+#[derive(Serialize)]
+struct TreeAnswer<'a> {
+    format: u32,
+    direction: &'static str,
+    root: &'a Node,
+}
+
+/// `lakebed lineage`
+pub(crate) async fn lineage(args: LineageArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let dataset: DatasetRef = args.dataset.parse()?;
+    let context = Context::open(globals).await?;
+    let state = context.load_known(&dataset).await?;
+    let date = args
+        .date
+        .as_deref()
+        .map(str::parse::<BusinessDate>)
+        .transpose()?;
+    if let Some(key) = &args.row {
+        return row(&context, &dataset, (key, date), globals).await;
+    }
+    let has_rows = |dt: &&BusinessDate| state.visible_of(**dt).next().is_some();
+    let date = match date {
+        Some(date) => Some(date).filter(|dt| has_rows(&dt)),
+        None => state.dates().keys().rev().find(has_rows).copied(),
+    };
+    let Some(date) = date else {
+        return Err(
+            Error::not_found(format!("readers see nothing of {dataset} on that date"))
+                .hint(format!("`lakebed partitions {dataset}` lists its dates")),
+        );
+    };
+    let mut tree = Tree::open(&context, args.down).await?;
+    let root = ParentSpec {
+        position: position_of(&state, date),
+        revision: state.active_revision(date),
+        dataset,
+        dt: date,
+        from: None,
+    };
+    let root = tree.node(&root);
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&TreeAnswer {
+            format: ANSWER_FORMAT,
+            direction: if args.down { "down" } else { "up" },
+            root: &root,
+        })?,
+        TextFormat::Text => tell(&root, "", "", globals)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The last record that added something that readers see of the date.
+fn position_of(state: &DatasetState, date: BusinessDate) -> u64 {
+    let inputs = state.visible_inputs(date).map(|(_, input)| input);
+    let numbers = inputs.filter(|i| i.spec.rows > 0).map(|i| i.number);
+    numbers.max().unwrap_or(0)
+}
+
+/// What readers see of a date was made from: as its inputs say, or its files, where these are those of a fold.
+fn parents_of_date(state: &DatasetState, date: BusinessDate) -> Vec<ParentSpec> {
+    let inputs = || state.visible_inputs(date).map(|(_, input)| &input.spec);
+    let mut found: Vec<ParentSpec> = inputs().flat_map(|spec| spec.parents.clone()).collect();
+    let ranges: Vec<ReadRange> = inputs().filter_map(|spec| spec.name.parse().ok()).collect();
+    let files = state.visible_of(date).flat_map(|(_, p)| p.files.values());
+    for text in files.flat_map(|file| &file.spec.parents) {
+        let Some((dataset, dt, revision)) = parent_of_text(text) else {
+            continue;
+        };
+        let of = |range: &&ReadRange| range.dataset == dataset.to_string() && range.dt == dt;
+        let read = ranges.iter().filter(of).map(|range| range.upto).max();
+        found.push(ParentSpec {
+            dataset,
+            dt,
+            from: None,
+            revision,
+            position: read.unwrap_or(0),
+        });
+    }
+    found
+}
+
+/// `clean/rent/dt=2026-11-30/schema_version=2`, with `/revision=n` behind it where it is not 0.
+fn parent_of_text(text: &str) -> Option<(DatasetRef, BusinessDate, u32)> {
+    let (dataset, rest) = text.split_once("/dt=")?;
+    let mut parts = rest.split('/');
+    let date = parts.next()?.parse().ok()?;
+    let revision = parts.find_map(|part| part.strip_prefix("revision="));
+    let revision = revision.map_or(Some(0), |text| text.parse().ok())?;
+    Some((dataset.parse().ok()?, date, revision))
+}
+
+/// The folds of all datasets, and which dates were met.
+struct Tree {
+    states: BTreeMap<DatasetRef, DatasetState>,
+    down: bool,
+    met: BTreeSet<(DatasetRef, BusinessDate)>,
+}
+
+impl Tree {
+    async fn open(context: &Context<'_>, down: bool) -> Result<Self> {
+        let mut states = BTreeMap::new();
+        for dataset in list_datasets(context.lake()).await? {
+            let state = load(context.lake(), &dataset).await?.state;
+            states.insert(dataset, state);
+        }
+        Ok(Self {
+            states,
+            down,
+            met: BTreeSet::new(),
+        })
+    }
+
+    fn node(&mut self, at: &ParentSpec) -> Node {
+        let is_new = self.met.insert((at.dataset.clone(), at.dt)) && self.met.len() <= MOST_NODES;
+        let state = self.states.get(&at.dataset);
+        let (from, dt) = (at.from.unwrap_or(at.dt), at.dt);
+        let dates = || {
+            let range = state.map(|s| s.dates().range(from..=dt));
+            range.into_iter().flatten().map(|(dt, _)| *dt)
+        };
+        let partitions =
+            || dates().flat_map(|dt| state.into_iter().flat_map(move |s| s.visible_of(dt)));
+        let files = partitions().flat_map(|(_, p)| p.files.values());
+        let now = dates()
+            .filter_map(|dt| state.map(|s| position_of(s, dt)))
+            .max()
+            .unwrap_or(0);
+        let sealed = |dt| state.is_some_and(|s| s.is_sealed(dt));
+        let from_outside = partitions().flat_map(|(_, p)| &p.inputs).filter(|input| {
+            input.spec.parents.is_empty() && input.spec.name.parse::<ReadRange>().is_err()
+        });
+        let mut node = Node {
+            dataset: at.dataset.clone(),
+            date: at.dt,
+            from: at.from,
+            revision: at.revision,
+            rows: files.map(|file| file.spec.rows).sum(),
+            sealed: dates().next().is_some() && dates().all(sealed),
+            position: at.position,
+            changed_since: (now != at.position).then_some(now),
+            inputs: from_outside.map(|input| input.spec.name.clone()).collect(),
+            cut: !is_new,
+            next: Vec::new(),
+        };
+        node.inputs.dedup();
+        let next = match (is_new, self.down) {
+            (false, _) => Vec::new(),
+            (true, false) => self.parents_of(at),
+            (true, true) => self.children_of(at),
+        };
+        // Whoever has nothing below it is not a repetition of anything.
+        node.cut &= !self.parents_of(at).is_empty() || self.down;
+        node.next = next.iter().map(|next| self.node(next)).collect();
+        node
+    }
+
+    /// What readers see of these dates was made from.
+    fn parents_of(&self, at: &ParentSpec) -> Vec<ParentSpec> {
+        let mut found: Vec<ParentSpec> = Vec::new();
+        let Some(state) = self.states.get(&at.dataset) else {
+            return found;
+        };
+        for (dt, _) in state.dates().range(at.from.unwrap_or(at.dt)..=at.dt) {
+            for parent in parents_of_date(state, *dt) {
+                let same = found
+                    .iter_mut()
+                    .find(|p| p.dataset == parent.dataset && p.dt == parent.dt);
+                match same {
+                    Some(known) => known.position = known.position.max(parent.position),
+                    None => found.push(parent),
+                }
+            }
+        }
+        found
+    }
+
+    /// What readers see that was made from these dates.
+    fn children_of(&self, at: &ParentSpec) -> Vec<ParentSpec> {
+        let is_made_from = |parent: &ParentSpec| {
+            parent.dataset == at.dataset
+                && (parent.from.unwrap_or(parent.dt)..=parent.dt).contains(&at.dt)
+        };
+        let mut found = Vec::new();
+        for (dataset, state) in &self.states {
+            for dt in state.dates().keys() {
+                if parents_of_date(state, *dt).iter().any(is_made_from) {
+                    found.push(ParentSpec {
+                        dataset: dataset.clone(),
+                        dt: *dt,
+                        from: None,
+                        revision: state.active_revision(*dt),
+                        position: position_of(state, *dt),
+                    });
+                }
+            }
+        }
+        found
+    }
+}
+
+fn tell(node: &Node, head: &str, below: &str, globals: &Globals<'_>) -> Result<()> {
+    let dates = match node.from {
+        Some(from) => format!("{from}..{}", node.date),
+        None => node.date.to_string(),
+    };
+    let mut text = format!(
+        "{head}{} {dates}: {}",
+        node.dataset,
+        count(node.rows, "row")
+    );
+    if node.revision > 0 {
+        text.push_str(&format!(", revision {}", node.revision));
+    }
+    text.push_str(&format!(", record {}", node.position));
+    if !node.sealed {
+        text.push_str(", open");
+    }
+    if let Some(now) = node.changed_since {
+        text.push_str(&format!("; has changed since, by record {now}"));
+    }
+    if node.cut {
+        text.push_str(" (as elsewhere in this tree)");
+    }
+    globals.printer.line(text)?;
+    const MOST_INPUTS: usize = 5;
+    for name in node.inputs.iter().take(MOST_INPUTS) {
+        globals.printer.line(format!("{below}  < {name}"))?;
+    }
+    if node.inputs.len() > MOST_INPUTS {
+        let more = node.inputs.len() - MOST_INPUTS;
+        globals
+            .printer
+            .line(format!("{below}  < and {more} more"))?;
+    }
+    for (n, next) in node.next.iter().enumerate() {
+        let is_last = n + 1 == node.next.len();
+        let (branch, rest) = if is_last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        tell(
+            next,
+            &format!("{below}{branch}"),
+            &format!("{below}{rest}"),
+            globals,
+        )?;
+    }
+    Ok(())
+}
+
+/// A page that a row came from.
+#[derive(Debug, Serialize)]
+struct PageOrigin {
+    raw: String,
+    url: String,
+    status: Option<u16>,
+    fetched_at: String,
+    pack: String,
+    frame: u64,
+}
+
+/// A row, and what it came from.
+#[derive(Debug, Serialize)]
+struct RowOrigin {
+    dataset: DatasetRef,
+    date: BusinessDate,
+    row: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<PageOrigin>,
+    /// Why it goes no further.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ends: Option<String>,
+    from: Vec<RowOrigin>,
+}
+
+#[derive(Serialize)]
+struct RowAnswer<'a> {
+    format: u32,
+    rows: &'a [RowOrigin],
+}
+
+/// `--row`
+async fn row(
+    context: &Context<'_>,
+    dataset: &DatasetRef,
+    (key, date): (&str, Option<BusinessDate>),
+    globals: &Globals<'_>,
+) -> Result<Exit> {
+    let columns = key_of(context, dataset)?;
+    let values: Vec<&str> = match columns.len() {
+        1 => vec![key],
+        _ => key.split(',').collect(),
+    };
+    if values.len() != columns.len() {
+        return Err(Error::invalid(format!(
+            "`{key}` has {} parts, the key of {dataset} has {}",
+            values.len(),
+            columns.len()
+        ))
+        .hint(format!(
+            "values of {}, with `,` between them",
+            columns.join(", ")
+        )));
+    }
+    let named: Vec<(String, String)> = columns
+        .into_iter()
+        .zip(values.into_iter().map(str::to_owned))
+        .collect();
+    let finder = Finder {
+        context,
+        engine: engine(context)?,
+        tree: Tree::open(context, false).await?,
+    };
+    let rows = finder.rows(dataset, (date, None), &named).await?;
+    if rows.is_empty() {
+        globals
+            .printer
+            .info(format!("no row of {dataset} has the key {key}"));
+        return Ok(Exit::No);
+    }
+    // Where no date was given, the newest one is meant.
+    let newest = rows.iter().map(|(dt, _)| *dt).max();
+    let mut found = Vec::new();
+    for (dt, row) in rows {
+        if date.is_some() || Some(dt) == newest {
+            found.push(
+                finder
+                    .origin(dataset, dt, row, &mut BTreeSet::new())
+                    .await?,
+            );
+        }
+    }
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&RowAnswer {
+            format: ANSWER_FORMAT,
+            rows: &found,
+        })?,
+        TextFormat::Text => {
+            for row in &found {
+                tell_row(row, "", globals)?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The declared key of a dataset.
+fn key_of(context: &Context<'_>, dataset: &DatasetRef) -> Result<Vec<String>> {
+    let source = context.project().load_source(&dataset.source())?;
+    let key = source.dataset(dataset).key;
+    if key.is_empty() {
+        return Err(Error::precondition(format!("`{dataset}` declares no key")).hint(format!(
+            "add `key = [\"...\"]`, the columns that name one object, under [dataset.\"{}\"] in sources/{}/source.toml",
+            dataset.dataset, source.name
+        )));
+    }
+    Ok(key)
+}
+
+fn quoted_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+struct Finder<'a> {
+    context: &'a Context<'a>,
+    engine: QueryEngine,
+    tree: Tree,
+}
+
+impl Finder<'_> {
+    /// Rows of a dataset with these values, with their dates: of one date, of several, or of all.
+    async fn rows(
+        &self,
+        dataset: &DatasetRef,
+        (to, from): (Option<BusinessDate>, Option<BusinessDate>),
+        values: &[(String, String)],
+    ) -> Result<Vec<(BusinessDate, Map<String, Value>)>> {
+        let table = format!(
+            "{}.{}",
+            dataset.layer,
+            quoted_name(dataset.dataset.as_str())
+        );
+        let mut tests: Vec<String> = values
+            .iter()
+            .map(|(name, value)| {
+                format!(
+                    "CAST({} AS VARCHAR) = {}",
+                    quoted_name(name),
+                    quoted_text(value)
+                )
+            })
+            .collect();
+        if let Some(to) = to {
+            let from = from.unwrap_or(to);
+            tests.push(format!("dt BETWEEN DATE '{from}' AND DATE '{to}'"));
+        }
+        let sql = format!(
+            "SELECT * FROM {table} WHERE {} ORDER BY dt DESC LIMIT {MOST_ROWS}",
+            tests.join(" AND ")
+        );
+        let mut text = Vec::new();
+        write_json(self.engine.sql(&sql).await?, &mut text).await?;
+        let rows: Vec<Map<String, Value>> = serde_json::from_slice(&text)
+            .map_err(|e| Error::internal("read rows as JSON").caused_by(e))?;
+        rows.into_iter()
+            .map(|row| {
+                let date = row.get("dt").and_then(Value::as_str).unwrap_or_default();
+                Ok((date.parse()?, row))
+            })
+            .collect()
+    }
+
+    /// What a row came from: its page, or the rows of its dataset's parents that share their key with it.
+    async fn origin(
+        &self,
+        dataset: &DatasetRef,
+        date: BusinessDate,
+        row: Map<String, Value>,
+        met: &mut BTreeSet<(DatasetRef, BusinessDate)>,
+    ) -> Result<RowOrigin> {
+        let mut origin = RowOrigin {
+            dataset: dataset.clone(),
+            date,
+            page: None,
+            ends: None,
+            from: Vec::new(),
+            row: Map::new(),
+        };
+        if let Some(raw) = row.get("_raw").and_then(Value::as_str) {
+            match find_page(self.context.lake(), raw).await? {
+                Ok(page) => origin.page = Some(page),
+                Err(why) => origin.ends = Some(why),
+            }
+        } else {
+            self.follow(&mut origin, &row, met).await?;
+        }
+        origin.row = self.shown(dataset, row).await?;
+        Ok(origin)
+    }
+
+    async fn follow(
+        &self,
+        origin: &mut RowOrigin,
+        row: &Map<String, Value>,
+        met: &mut BTreeSet<(DatasetRef, BusinessDate)>,
+    ) -> Result<()> {
+        let at = ParentSpec {
+            dataset: origin.dataset.clone(),
+            dt: origin.date,
+            from: None,
+            revision: 0,
+            position: 0,
+        };
+        let parents = self.tree.parents_of(&at);
+        if parents.is_empty() {
+            origin.ends = Some("it came from outside: no parent is known of it".to_owned());
+            return Ok(());
+        }
+        let mut without = Vec::new();
+        for parent in parents.iter().filter(|p| p.dataset.layer != Layer::Raw) {
+            if met.len() >= MOST_NODES || !met.insert((parent.dataset.clone(), parent.dt)) {
+                continue;
+            }
+            let key = key_of(self.context, &parent.dataset).unwrap_or_default();
+            let values: Option<Vec<(String, String)>> = key
+                .iter()
+                .map(|name| Some((name.clone(), plain(row.get(name)?)?)))
+                .collect();
+            let Some(values) = values.filter(|v| !v.is_empty()) else {
+                without.push(parent.dataset.to_string());
+                continue;
+            };
+            let dates = (Some(parent.dt), parent.from);
+            for (date, row) in self.rows(&parent.dataset, dates, &values).await? {
+                let next = Box::pin(self.origin(&parent.dataset, date, row, met)).await?;
+                origin.from.push(next);
+            }
+        }
+        if !without.is_empty() {
+            origin.ends = Some(format!(
+                "it has not the key of {}: `lakebed lineage {} --date {}` leads on by dates",
+                without.join(", "),
+                origin.dataset,
+                origin.date
+            ));
+        } else if origin.from.is_empty() {
+            origin.ends = Some("no row of its parents has its key".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The row as it is shown: values of personal fields are not.
+    async fn shown(
+        &self,
+        dataset: &DatasetRef,
+        mut row: Map<String, Value>,
+    ) -> Result<Map<String, Value>> {
+        let published = lakebed::registry::list_published(self.context.lake(), dataset).await?;
+        let personal = published
+            .iter()
+            .flat_map(|(p, _)| &p.schema.fields)
+            .filter(|f| f.privacy == Some(Privacy::Personal));
+        for field in personal {
+            row.remove(&field.name);
+        }
+        for name in ["dt", "source", "schema_version"] {
+            row.remove(name);
+        }
+        row.retain(|name, value| name != "_extra" || !value.is_null());
+        Ok(row)
+    }
+}
+
+/// The text by which a value is asked for.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// The page of a `_raw`: `source/date/run/capture`.
+async fn find_page(lake: &Lake, raw: &str) -> Result<Result<PageOrigin, String>> {
+    let parts: Vec<&str> = raw.split('/').collect();
+    let [source, date, run, capture] = parts.as_slice() else {
+        return Ok(Err(format!("`{raw}` names no page")));
+    };
+    let (source, date): (SourceName, BusinessDate) = (source.parse()?, date.parse()?);
+    let (run, capture): (RunName, CaptureId) = (run.parse()?, capture.parse()?);
+    let packs = list_packs(lake, &source, date, date).await?;
+    let Some(pack) = packs.iter().find(|pack| pack.run.run == run) else {
+        return Ok(Err(format!(
+            "the pack of {source} {date} {run} is not in the lake any more"
+        )));
+    };
+    let reader = pack.open()?;
+    Ok(match reader.index()?.find_capture(&capture)? {
+        None => Err(format!(
+            "the pack {} has no capture {capture}",
+            pack.path.display()
+        )),
+        Some(found) => Ok(PageOrigin {
+            raw: raw.to_owned(),
+            url: found.url.clone(),
+            status: found.status,
+            fetched_at: found.fetched_at.to_string(),
+            pack: pack.path.display().to_string(),
+            frame: u64::from(found.frame),
+        }),
+    })
+}
+
+fn tell_row(origin: &RowOrigin, indent: &str, globals: &Globals<'_>) -> Result<()> {
+    let printer = globals.printer;
+    let row = serde_json::to_string(&origin.row)
+        .map_err(|e| Error::internal("write a row as JSON").caused_by(e))?;
+    printer.line(format!("{indent}{} {}: {row}", origin.dataset, origin.date))?;
+    if let Some(page) = &origin.page {
+        let status = page
+            .status
+            .map_or(String::new(), |s| format!(", status {s}"));
+        printer.line(format!("{indent}  {}", page.url))?;
+        printer.line(format!("{indent}  fetched at {}{status}", page.fetched_at))?;
+        printer.line(format!(
+            "{indent}  {} frame {} ({})",
+            page.pack, page.frame, page.raw
+        ))?;
+    }
+    if let Some(why) = &origin.ends {
+        printer.line(format!("{indent}  ends here: {why}"))?;
+    }
+    for next in &origin.from {
+        tell_row(next, &format!("{indent}  "), globals)?;
+    }
+    Ok(())
+}

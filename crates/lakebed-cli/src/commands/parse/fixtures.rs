@@ -1,0 +1,172 @@
+//! `parse --test`: what the rules give for the pages of `fixtures/`, compared with what is expected.
+
+use std::fs;
+use std::path::Path;
+
+use lakebed::name::SourceName;
+use lakebed::parse::{Difference, EXPECTED_SUFFIX, Fixture, differences, gives};
+use lakebed::spec::ParsedPage;
+use lakebed::{Error, Result};
+use serde::Serialize;
+
+use crate::args::{ParseArgs, TextFormat};
+use crate::commands::parse::page::try_file;
+use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled, write};
+use crate::context::Globals;
+use crate::exit::Exit;
+
+/// Ends of the names of fixtures' pages.
+const PAGE_SUFFIXES: [&str; 5] = ["html", "htm", "json", "xml", "txt"];
+
+/// What became of a fixture.
+#[derive(Serialize)]
+pub(crate) struct TestedPage {
+    /// Its file.
+    pub(crate) name: String,
+    /// Whether there was something to compare with.
+    pub(crate) expected: bool,
+    /// Where it differs.
+    pub(crate) differences: Vec<Difference>,
+    /// What it gives; none where nothing was expected.
+    #[serde(skip)]
+    pub(crate) parsed: Option<ParsedPage>,
+}
+
+#[derive(Serialize)]
+struct TestAnswer {
+    format: u32,
+    pass: bool,
+    wrote: bool,
+    pages: Vec<TestedPage>,
+}
+
+/// What the rules give for every fixture; with `rewrite` it is what is expected from now on.
+///
+/// # Errors
+/// `NotFound` where there is no fixture.
+pub(crate) fn test_pages(ruled: &Ruled, rewrite: bool) -> Result<Vec<TestedPage>> {
+    let folder = ruled.fixtures();
+    let names = fixture_names(&folder)?;
+    if names.is_empty() {
+        return Err(
+            Error::not_found(format!("source `{}` has no fixture", ruled.source.name))
+                .with("folder", folder.display())
+                .hint(format!(
+                    "`lakebed parse {} --try URL --save NAME` keeps a page as one",
+                    ruled.source.name
+                )),
+        );
+    }
+    let tested = names
+        .into_iter()
+        .map(|name| test_page(&folder, name, rewrite, ruled));
+    tested.collect()
+}
+
+/// `--test`
+pub(super) fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Result<Exit> {
+    let pages = test_pages(ruled, args.write)?;
+    let pass = args.write || pages.iter().all(|p| p.expected && p.differences.is_empty());
+    let answer = TestAnswer {
+        format: PARSE_ANSWER_FORMAT,
+        pass,
+        wrote: args.write,
+        pages,
+    };
+    match globals.printer.format() {
+        TextFormat::Json => globals.printer.json(&answer)?,
+        TextFormat::Text => tell_test(&answer, &ruled.source.name, globals)?,
+    }
+    Ok(if pass { Exit::Done } else { Exit::No })
+}
+
+/// Names of the pages in a folder, sorted.
+fn fixture_names(folder: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io("list the folder", folder.display(), e)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("list the folder", folder.display(), e))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_page = PAGE_SUFFIXES
+            .iter()
+            .any(|s| name.ends_with(&format!(".{s}")));
+        if is_page && !name.ends_with(EXPECTED_SUFFIX) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn test_page(folder: &Path, name: String, rewrite: bool, ruled: &Ruled) -> Result<TestedPage> {
+    let page = folder.join(&name);
+    let beside = folder.join(format!("{name}{EXPECTED_SUFFIX}"));
+    let body = fs::read(&page).map_err(|e| Error::io("read the page", page.display(), e))?;
+    let expected = match fs::read_to_string(&beside) {
+        Ok(text) => Some(Fixture::parse(&text, &beside.display().to_string())?),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(Error::io("read the file", beside.display(), e)),
+    };
+    let (fixture, parsed) = match (expected, rewrite) {
+        (None, false) => {
+            return Ok(TestedPage {
+                name,
+                expected: false,
+                differences: Vec::new(),
+                parsed: None,
+            });
+        }
+        (None, true) => {
+            let tried = try_file(&page, (None, None), ruled)?;
+            (Fixture::of(tried.page, &tried.parsed)?, tried.parsed)
+        }
+        (Some(expected), _) => {
+            let parsed = ruled.parse(&expected.page, &name, &body)?;
+            (expected, parsed)
+        }
+    };
+    let differences = differences(&fixture.gives, &gives(&parsed)?);
+    if rewrite {
+        let fixture = Fixture::of(fixture.page, &parsed)?;
+        write(&beside, fixture.to_text()?.as_bytes())?;
+    }
+    Ok(TestedPage {
+        name,
+        expected: true,
+        differences,
+        parsed: Some(parsed),
+    })
+}
+
+fn tell_test(answer: &TestAnswer, source: &SourceName, globals: &Globals<'_>) -> Result<()> {
+    let printer = globals.printer;
+    for page in &answer.pages {
+        let verdict = match (page.expected, page.differences.len()) {
+            (false, _) => "nothing to compare with",
+            (true, 0) => "equal",
+            (true, _) if answer.wrote => "written anew",
+            (true, _) => "different",
+        };
+        printer.line(format!("{}: {verdict}", page.name))?;
+        let shown = |value: &Option<serde_json::Value>| {
+            value
+                .as_ref()
+                .map_or("nothing".to_owned(), ToString::to_string)
+        };
+        for d in &page.differences {
+            printer.line(format!("  {}", d.path))?;
+            printer.line(format!("    expected {}", shown(&d.expected)))?;
+            printer.line(format!("    found    {}", shown(&d.found)))?;
+        }
+    }
+    if !answer.pass {
+        printer.hint(format!(
+            "if that is right: `lakebed parse {source} --test --write`, and look at the difference in git"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,431 @@
+//! `source test`: whether a source is ready for its days.
+//!
+//! Everything is really done: fixtures go through the rules, their records into a lake that is thrown away, seeds are
+//! read as a crawl reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Arc;
+
+use lakebed::catalog::SqliteCatalog;
+use lakebed::config::{Evolution, Project, Settings, SourceConfig};
+use lakebed::ingest::decode::Mismatch;
+use lakebed::ingest::read::InputSource;
+use lakebed::ingest::{IngestOutcome, IngestRequest, RevisionTarget, Silent, ingest};
+use lakebed::name::{DatasetName, DatasetRef, Layer, SourceName};
+use lakebed::registry::{self, PublishOptions};
+use lakebed::spec::{InputFormat, LoadKind, ReadSpec, RunKey, SchemaSpec};
+use lakebed::store::{Lake, LocalStore};
+use lakebed::time::{BusinessDate, Clock, time_zone};
+use lakebed::{Error, Result};
+use serde::Serialize;
+
+use super::ANSWER_FORMAT;
+use super::new::NO_CONTACT;
+use super::private::find_private;
+use crate::args::{SourceTestArgs, TextFormat};
+use crate::commands::crawl::{plan_of, read_plan};
+use crate::commands::parse::{Ruled, TestedPage, test_pages};
+use crate::context::{Context, Globals};
+use crate::exit::Exit;
+use crate::table::count;
+
+/// The day on which records of fixtures are stored in the lake that is thrown away.
+const TRIAL_DATE: &str = "2000-01-01";
+
+/// What a check says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Pass,
+    Fail,
+    /// The source declares nothing that could be checked.
+    NotDeclared,
+}
+
+/// A check and what it found.
+#[derive(Debug, Serialize)]
+struct Check {
+    check: &'static str,
+    verdict: Verdict,
+    /// What was found, in words.
+    found: Vec<String>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hints: Vec<String>,
+}
+
+impl Check {
+    fn pass(check: &'static str, found: String) -> Self {
+        Self {
+            check,
+            verdict: Verdict::Pass,
+            found: vec![found],
+            hints: Vec::new(),
+        }
+    }
+
+    fn not_declared(check: &'static str, found: &str) -> Self {
+        Self {
+            check,
+            verdict: Verdict::NotDeclared,
+            found: vec![found.to_owned()],
+            hints: Vec::new(),
+        }
+    }
+
+    fn fail(check: &'static str, found: Vec<String>, hint: String) -> Self {
+        Self {
+            check,
+            verdict: Verdict::Fail,
+            found,
+            hints: vec![hint],
+        }
+    }
+
+    fn failed(check: &'static str, error: &Error) -> Self {
+        let mut found = vec![error.to_string()];
+        found.extend(error.details().iter().cloned());
+        Self {
+            check,
+            verdict: Verdict::Fail,
+            found,
+            hints: error.hints().to_vec(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct TestAnswer<'a> {
+    format: u32,
+    source: &'a SourceName,
+    pass: bool,
+    checks: &'a [Check],
+}
+
+/// `lakebed source test`
+pub(crate) async fn test(args: &SourceTestArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let name: SourceName = args.name.parse()?;
+    let project = globals.find_project()?;
+    let settings = Settings::load(&project, &globals.layers())?;
+    let checks = match project.load_source(&name) {
+        Ok(source) => check_all(args, (&project, &settings), &source, globals).await?,
+        // Without its file nothing can be asked of it.
+        Err(e) if project.source_file(&name).exists() => vec![Check::failed("rules", &e)],
+        Err(e) => return Err(e),
+    };
+    let pass = checks.iter().all(|c| c.verdict != Verdict::Fail);
+    let printer = globals.printer;
+    match printer.format() {
+        TextFormat::Json => printer.json(&TestAnswer {
+            format: ANSWER_FORMAT,
+            source: &name,
+            pass,
+            checks: &checks,
+        })?,
+        TextFormat::Text => {
+            for check in &checks {
+                tell(check, globals)?;
+            }
+        }
+    }
+    Ok(if pass { Exit::Done } else { Exit::No })
+}
+
+fn tell(check: &Check, globals: &Globals<'_>) -> Result<()> {
+    let verdict = match check.verdict {
+        Verdict::Pass => "ok    ",
+        Verdict::Fail => "FAILED",
+        Verdict::NotDeclared => "-     ",
+    };
+    let mut lines = check.found.iter();
+    let first = lines.next().map_or("", String::as_str);
+    globals
+        .printer
+        .line(format!("{verdict}  {:<9} {first}", check.check))?;
+    for line in lines {
+        globals.printer.line(format!("                  {line}"))?;
+    }
+    for hint in &check.hints {
+        globals.printer.line(format!("          hint    {hint}"))?;
+    }
+    Ok(())
+}
+
+async fn check_all(
+    args: &SourceTestArgs,
+    (project, settings): (&Project, &Settings),
+    source: &SourceConfig,
+    globals: &Globals<'_>,
+) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    if source.parse.is_none() {
+        let none = "no [parse]: its pages are not parsed here";
+        checks.extend(["rules", "fixtures", "schema"].map(|c| Check::not_declared(c, none)));
+    } else {
+        match Ruled::open(&source.name, globals) {
+            Err(e) => checks.push(Check::failed("rules", &e)),
+            Ok(ruled) => {
+                let kinds = source.parse.iter().flat_map(|p| &p.page).count();
+                checks.push(Check::pass("rules", format!("{kinds} kinds of pages")));
+                let tested = test_pages(&ruled, false);
+                checks.push(check_fixtures(&ruled, &tested));
+                checks.push(
+                    check_schemas(&ruled, tested.as_deref().unwrap_or_default(), globals).await?,
+                );
+            }
+        }
+    }
+    checks.push(check_seeds(args, (project, settings), source).await);
+    checks.push(check_contact(source));
+    checks.push(match find_private(project) {
+        Err(e) => Check::failed("private", &e),
+        Ok(found) if found.leaks.is_empty() => Check::pass("private", found.looked()),
+        Ok(found) => Check::fail(
+            "private",
+            found.leaks,
+            "what stands in lakebed.local.toml must not be in git: take it out, and change it, since history keeps it".to_owned(),
+        ),
+    });
+    Ok(checks)
+}
+
+/// Whether each fixture gives what is expected, and each kind of page has one.
+fn check_fixtures(ruled: &Ruled, tested: &Result<Vec<TestedPage>>) -> Check {
+    let (pages, source) = match tested {
+        Ok(pages) => (pages, &ruled.source.name),
+        Err(e) => return Check::failed("fixtures", e),
+    };
+    let mut found = Vec::new();
+    for page in pages {
+        match (page.expected, page.differences.first()) {
+            (false, _) => found.push(format!("{}: nothing to compare with", page.name)),
+            (true, Some(first)) => found.push(format!(
+                "{}: {} places differ from what is expected, the first at {}",
+                page.name,
+                page.differences.len(),
+                first.path
+            )),
+            (true, None) => {}
+        }
+    }
+    let seen: BTreeSet<&str> = pages
+        .iter()
+        .filter_map(|p| p.parsed.as_ref()?.page.as_deref())
+        .collect();
+    let kinds = ruled.rules.page_names();
+    let missing = kinds.iter().filter(|kind| !seen.contains(kind.as_str()));
+    found.extend(missing.map(|kind| format!("no fixture is a page of the kind `{kind}`")));
+    if found.is_empty() {
+        return Check::pass(
+            "fixtures",
+            format!("{} as expected", count(pages.len() as u64, "page")),
+        );
+    }
+    Check::fail(
+        "fixtures",
+        found,
+        format!(
+            "`lakebed parse {source} --try PAGE --save NAME` keeps a page; `lakebed parse {source} --test` shows differences"
+        ),
+    )
+}
+
+/// Whether every dataset has a published schema that the records of the fixtures fit.
+async fn check_schemas(
+    ruled: &Ruled,
+    pages: &[TestedPage],
+    globals: &Globals<'_>,
+) -> Result<Check> {
+    let context = Context::open(globals).await?;
+    let mut found = Vec::new();
+    let mut published = BTreeMap::new();
+    for name in ruled.rules.datasets() {
+        let dataset = DatasetRef {
+            layer: Layer::Clean,
+            dataset: name,
+        };
+        let listed = registry::list_published(context.lake(), &dataset).await?;
+        let versions: Vec<SchemaSpec> = listed.into_iter().map(|(p, _)| p.schema).collect();
+        if versions.is_empty() {
+            found.push(format!("{dataset} has no published schema"));
+        } else {
+            published.insert(dataset, versions);
+        }
+    }
+    if !found.is_empty() {
+        let hint = "`lakebed schema check`, then `lakebed schema publish DATASET 1`";
+        return Ok(Check::fail("schema", found, hint.to_owned()));
+    }
+    let mut records = 0;
+    for (dataset, versions) in &published {
+        let lines = lines_of(&dataset.dataset, pages)?;
+        records += lines.lines().count() as u64;
+        if let Some(refusal) = try_records(dataset, versions, &lines, &context).await? {
+            found.push(format!("{dataset}: {refusal}"));
+            found.extend(refusal.details().iter().cloned());
+        }
+    }
+    Ok(match found.is_empty() {
+        true => Check::pass(
+            "schema",
+            format!(
+                "{} published, which {} of the fixtures fit",
+                count(published.len() as u64, "dataset"),
+                count(records, "record")
+            ),
+        ),
+        false => Check::fail(
+            "schema",
+            found,
+            "mend the rules, or propose the next version: `lakebed schema propose`".to_owned(),
+        ),
+    })
+}
+
+/// The records of a dataset that the fixtures gave, as JSON lines.
+fn lines_of(dataset: &DatasetName, pages: &[TestedPage]) -> Result<String> {
+    let mut lines = String::new();
+    let parsed = pages.iter().filter_map(|p| p.parsed.as_ref());
+    for record in parsed.flat_map(|p| &p.records) {
+        if record.dataset == *dataset {
+            lines.push_str(&record.record.to_json());
+            lines.push('\n');
+        }
+    }
+    Ok(lines)
+}
+
+/// Ingests the records into a lake that is thrown away; the refusal where they do not fit.
+async fn try_records(
+    dataset: &DatasetRef,
+    versions: &[SchemaSpec],
+    lines: &str,
+    context: &Context<'_>,
+) -> Result<Option<Error>> {
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let folder = tempfile::tempdir().map_err(|e| Error::io("make a folder for a trial", "", e))?;
+    let store = Arc::new(LocalStore::new(folder.path().join("lake")));
+    let lake = Lake::open_or_create(
+        store,
+        Arc::new(Clock::System),
+        &context.lake().spec().time_zone,
+    )
+    .await?;
+    let catalog = SqliteCatalog::open(folder.path().join("catalog.db")).await?;
+    let by = context.by(None, None);
+    for spec in versions {
+        let options = PublishOptions {
+            by: by.clone(),
+            git_commit: None,
+            evolution: Evolution::Free,
+        };
+        let _published = registry::publish(&lake, spec, &options).await?;
+    }
+    let file = folder.path().join("records.jsonl");
+    fs::write(&file, lines).map_err(|e| Error::io("write the file", file.display(), e))?;
+    let request = IngestRequest {
+        dataset: dataset.clone(),
+        dt: TRIAL_DATE.parse()?,
+        inputs: vec![InputSource::file(&file)],
+        format: None,
+        schema_version: None,
+        read: ReadSpec {
+            format: Some(InputFormat::Jsonl),
+            ..ReadSpec::default()
+        },
+        mismatch: Mismatch::Fail,
+        batch: None,
+        run: None,
+        revision: RevisionTarget::Join,
+        complete: false,
+        late: false,
+        allow_empty: false,
+        restore: false,
+        rejects_of: None,
+        load: LoadKind::Incremental,
+        parents: Vec::new(),
+        bounds: Vec::new(),
+        provenance: None,
+        by,
+        threads: None,
+        group_bytes: None,
+    };
+    let report = ingest(&lake, &catalog, &request, &Silent).await?;
+    Ok(match report.outcome {
+        IngestOutcome::Refused => report.refusal(),
+        IngestOutcome::Committed | IngestOutcome::AlreadyThere => None,
+    })
+}
+
+/// Whether a crawl would have something to ask for.
+async fn check_seeds(
+    args: &SourceTestArgs,
+    (project, settings): (&Project, &Settings),
+    source: &SourceConfig,
+) -> Check {
+    if source.crawl.is_none() {
+        return Check::not_declared("seeds", "no [crawl]: it is crawled elsewhere");
+    }
+    let seeds = async {
+        let zone = source
+            .time_zone
+            .as_deref()
+            .unwrap_or(&settings.time_zone.value);
+        let date = match &args.date {
+            Some(date) => date.parse()?,
+            None => BusinessDate::of(Clock::System.now(), &time_zone(zone)?),
+        };
+        let run = RunKey {
+            source: source.name.clone(),
+            date,
+            run: "test".parse()?,
+        };
+        let plan = plan_of(project, settings, &run, None)?;
+        let folder = project.sources_dir().join(source.name.as_str());
+        read_plan(&plan, None, &folder).await
+    };
+    match seeds.await {
+        Err(e) => Check::failed("seeds", &e),
+        Ok(plan) if plan.seeds.is_empty() => Check::fail(
+            "seeds",
+            vec![format!(
+                "nothing to ask for; {} lead out of `hosts`",
+                plan.out_of_scope
+            )],
+            "a crawl without a seed is red; write the first pages into the file of seeds"
+                .to_owned(),
+        ),
+        Ok(plan) if plan.out_of_scope > 0 => Check::fail(
+            "seeds",
+            vec![format!(
+                "{}, and {} that lead out of `hosts`",
+                count(plan.seeds.len() as u64, "seed"),
+                plan.out_of_scope
+            )],
+            "add their hosts to `hosts`, or leave the seeds out".to_owned(),
+        ),
+        Ok(plan) => Check::pass("seeds", count(plan.seeds.len() as u64, "seed")),
+    }
+}
+
+/// Whether those who run the site can reach those who crawl it.
+fn check_contact(source: &SourceConfig) -> Check {
+    let Some(crawl) = &source.crawl else {
+        return Check::not_declared("contact", "no [crawl]: it is crawled elsewhere");
+    };
+    let agent = &crawl.user_agent;
+    let can_be_reached =
+        (agent.contains('@') || agent.contains("://")) && !agent.contains(NO_CONTACT);
+    match can_be_reached {
+        true => Check::pass("contact", agent.clone()),
+        false => Check::fail(
+            "contact",
+            vec![format!("`{agent}` names nobody who can be reached")],
+            "user_agent = \"acme-research/1.2 (+https://acme.example/bot)\", or a mail address"
+                .to_owned(),
+        ),
+    }
+}

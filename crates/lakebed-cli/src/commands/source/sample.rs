@@ -1,0 +1,252 @@
+//! `source sample`: a few pages to write rules by, and what the rules give for them today.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use lakebed::Result;
+use lakebed::config::Settings;
+use lakebed::crawl::{
+    CrawlPlan, Sampled, WorkerEnd, name_sample, parts_folder, sample_config, sample_run,
+};
+use lakebed::name::SourceName;
+use lakebed::pack::PackReader;
+use lakebed::parse::{FixturePage, PageInput, parse_with};
+use lakebed::queue::Queue;
+use lakebed::spec::RunKey;
+use lakebed::time::{BusinessDate, Clock, time_zone};
+use serde::Serialize;
+
+use super::ANSWER_FORMAT;
+use crate::args::{SourceSampleArgs, TextFormat};
+use crate::commands::crawl::{plan_of, read_plan, stop_signal, tell_worker};
+use crate::commands::parse::{Ruled, save, test_pages};
+use crate::commands::queue::SAMPLE_FOLDER;
+use crate::context::Globals;
+use crate::exit::Exit;
+use crate::progress::CrawlProgress;
+use crate::table::{Table, count, message_text};
+
+/// A page of the sample.
+#[derive(Serialize)]
+struct SampledPage {
+    url: String,
+    stage: String,
+    status: Option<u16>,
+    bytes: u64,
+    /// What the rules give; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parsed: Option<ParsedCounts>,
+    #[serde(skip)]
+    kept: Option<(FixturePage, Vec<u8>)>,
+}
+
+#[derive(Serialize)]
+struct ParsedCounts {
+    /// The kind of the page; null where no rule fits.
+    page: Option<String>,
+    records: usize,
+    follow_ups: usize,
+    rejects: usize,
+}
+
+#[derive(Serialize)]
+struct SampleAnswer<'a> {
+    format: u32,
+    run: &'a RunKey,
+    pack: Option<String>,
+    /// Requests that were known and not fetched.
+    left: u64,
+    failed: u64,
+    dead_classes: &'a BTreeSet<String>,
+    pages: &'a [SampledPage],
+}
+
+/// `lakebed source sample`
+pub(crate) async fn sample(args: SourceSampleArgs, globals: &Globals<'_>) -> Result<Exit> {
+    let source: SourceName = args.name.parse()?;
+    let project = globals.find_project()?;
+    let settings = Settings::load(&project, &globals.layers())?;
+    let config = project.load_source(&source)?;
+    let date = match &args.date {
+        Some(date) => date.parse()?,
+        None => {
+            let zone = config
+                .time_zone
+                .as_deref()
+                .unwrap_or(&settings.time_zone.value);
+            BusinessDate::of(Clock::System.now(), &time_zone(zone)?)
+        }
+    };
+    let run = RunKey {
+        source: source.clone(),
+        date,
+        run: "sample".parse()?,
+    };
+    let plan = plan_of(&project, &settings, &run, None)?;
+    let queue = Queue::open(&settings.queue.value, plan.queue_options()).await?;
+    let samples = project.root().join(SAMPLE_FOLDER);
+    let run = name_sample(&queue, &run, &samples).await?;
+    let plan = CrawlPlan {
+        parts: parts_folder(&samples, &run),
+        config: sample_config(plan.config),
+        limit: Some(args.limit),
+        run,
+        ..plan
+    };
+    let folder = project.sources_dir().join(source.as_str());
+    let read = async || read_plan(&plan, args.seeds.as_deref(), &folder).await;
+    let progress = CrawlProgress::new(globals.printer, &plan.run.to_string());
+    let sampled = sample_run(&queue, &plan, read, stop_signal()?, &progress).await;
+    drop(progress);
+    let sampled = sampled?;
+    tell_worker(globals.printer, &sampled.end, &sampled.stats);
+    let ruled = match config.parse {
+        Some(_) => Some(Ruled::open(&source, globals)?),
+        None => None,
+    };
+    let pages = pages_of(&sampled, ruled.as_ref())?;
+    tell(&sampled, &pages, globals)?;
+    if let (true, Some(ruled)) = (args.save, &ruled) {
+        keep_first_of_each(&pages, ruled, globals)?;
+    }
+    let is_good = !pages.is_empty() && matches!(sampled.end, WorkerEnd::Full | WorkerEnd::Drained);
+    Ok(if is_good { Exit::Done } else { Exit::No })
+}
+
+/// The pages in the pack, with what the rules give.
+fn pages_of(sampled: &Sampled, ruled: Option<&Ruled>) -> Result<Vec<SampledPage>> {
+    let Some(path) = &sampled.pack else {
+        return Ok(Vec::new());
+    };
+    let reader = PackReader::open(path)?;
+    let mut pages = Vec::new();
+    for row in reader.index()?.rows()? {
+        let row = row?;
+        if !row.is_named || row.is_erased {
+            continue;
+        }
+        let found = reader.read(&row)?;
+        let parsed = match ruled {
+            Some(ruled) => {
+                let input = PageInput {
+                    run: &sampled.run,
+                    capture: &found.capture,
+                    body: &found.body,
+                };
+                let parsed = parse_with(&ruled.rules, &ruled.folder(), &input)?;
+                Some(ParsedCounts {
+                    page: parsed.page,
+                    records: parsed.records.len(),
+                    follow_ups: parsed.follow_ups.len(),
+                    rejects: parsed.rejects.len(),
+                })
+            }
+            None => None,
+        };
+        pages.push(SampledPage {
+            url: found.capture.url.clone(),
+            stage: found.capture.kind.to_string(),
+            status: found.capture.status,
+            bytes: found.body.len() as u64,
+            parsed,
+            kept: Some((FixturePage::of(&found.capture), found.body.to_vec())),
+        });
+    }
+    Ok(pages)
+}
+
+fn tell(sampled: &Sampled, pages: &[SampledPage], globals: &Globals<'_>) -> Result<()> {
+    let printer = globals.printer;
+    let pack = sampled.pack.as_ref().map(|p| p.display().to_string());
+    if printer.format() == TextFormat::Json {
+        return printer.json(&SampleAnswer {
+            format: ANSWER_FORMAT,
+            run: &sampled.run,
+            pack,
+            left: sampled.left,
+            failed: sampled.stats.failed,
+            dead_classes: &sampled.dead_classes,
+            pages,
+        });
+    }
+    let mut table = Table::new([
+        "status", "stage", "kind", "records", "links", "rejects", "url",
+    ]);
+    for page in pages {
+        let parsed = page.parsed.as_ref();
+        let number =
+            |of: fn(&ParsedCounts) -> usize| parsed.map_or("-".to_owned(), |p| of(p).to_string());
+        let kind = match parsed {
+            None => "-",
+            Some(parsed) => parsed.page.as_deref().unwrap_or("no rule fits"),
+        };
+        let status = page.status.map_or("-".to_owned(), |s| s.to_string());
+        table.row([
+            &status,
+            &page.stage,
+            &message_text(kind),
+            &number(|p| p.records),
+            &number(|p| p.follow_ups),
+            &number(|p| p.rejects),
+            &message_text(&page.url),
+        ]);
+    }
+    printer.table(&table)?;
+    for class in &sampled.dead_classes {
+        printer.warn(format!("requests died as `{class}`"));
+    }
+    if let WorkerEnd::Stopped(reason) = &sampled.end {
+        printer.warn(format!("the sample was stopped: {reason}"));
+    }
+    match &pack {
+        Some(pack) => printer.info(format!(
+            "{}, {} more known; kept in {pack}",
+            count(pages.len() as u64, "page"),
+            sampled.left
+        )),
+        None => printer.warn("nothing was fetched"),
+    }
+    if let Some(first) = pages.first() {
+        printer.hint(format!(
+            "`lakebed parse {} --try {}` shows what the rules give for a page, `--save NAME` keeps it as a fixture",
+            sampled.run.source, first.url
+        ));
+    }
+    Ok(())
+}
+
+/// Keeps the first page of each kind that no fixture has.
+fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_>) -> Result<()> {
+    let tested = test_pages(ruled, false).unwrap_or_default();
+    let kind_of = |page: &lakebed::spec::ParsedPage| page.page.clone();
+    let mut seen: BTreeSet<String> = tested
+        .iter()
+        .filter_map(|t| t.parsed.as_ref().and_then(kind_of))
+        .collect();
+    for page in pages {
+        let kind = page.parsed.as_ref().and_then(|p| p.page.clone());
+        let (Some(kind), Some((fixture, body))) = (kind, &page.kept) else {
+            continue;
+        };
+        if seen.insert(kind.clone()) {
+            save(&free_name(&kind, ruled), (fixture, body), ruled, globals)?;
+        }
+    }
+    Ok(())
+}
+
+/// The kind's own name, else with a number.
+fn free_name(kind: &str, ruled: &Ruled) -> String {
+    let folder: PathBuf = ruled.folder().join("fixtures");
+    let kind = kind.replace(['/', '\\'], "-");
+    let is_taken = |name: &str| {
+        ["html", "json"]
+            .iter()
+            .any(|end| folder.join(format!("{name}.{end}")).exists())
+    };
+    let numbered = (2..).map(|n| format!("{kind}-{n}"));
+    std::iter::once(kind.clone())
+        .chain(numbered)
+        .find(|name| !is_taken(name))
+        .unwrap_or(kind)
+}

@@ -1,0 +1,507 @@
+//! Flows as they run: of each source one date after the other, several sources at once.
+//!
+//! ```text
+//! turn of the date -> for each stage in order: judge -> [see inputs -> process -> see outputs -> stamp] -> end of turn
+//! ```
+//! FLW-6: a stage is stamped only after its process ended well and what it wrote is durable, with the inputs that were
+//! there before it began: what came in meanwhile makes it outdated.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{Semaphore, watch};
+
+use crate::config::StageKind;
+use crate::error::{Error, Result};
+use crate::fault::kill_point;
+use crate::flow::graph::{Graph, Program, Stage};
+use crate::flow::judge::{Judge, Standing, files_of};
+use crate::flow::place::{StageFailure, StageTry, log_path, stamp_path};
+use crate::flow::process::{Call, End, last_lines, start, wait};
+use crate::flow::report::{DateReport, FLOW_REPORT_FORMAT, FlowReport, StageOutcome, StageReport};
+use crate::flow::turn::{self, Turn};
+use crate::name::FlowStageName;
+use crate::queue::Queue;
+use crate::spec::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
+use crate::store::Lake;
+
+/// What flows work with.
+#[derive(Debug, Clone)]
+pub struct FlowContext {
+    /// The lake.
+    pub lake: Lake,
+    /// The queue, for the leases.
+    pub queue: Queue,
+    /// The project folder, absolute.
+    pub project: PathBuf,
+    /// This program and the options before each command of it.
+    pub program: Vec<String>,
+    /// Set when the flow is told to end.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// How flows run.
+#[derive(Debug, Clone, Default)]
+pub struct FlowOptions {
+    /// This stage and all behind it run again, whatever their stamps say.
+    pub from_stage: Option<String>,
+    /// Nothing runs but this stage and all before it.
+    pub to_stage: Option<String>,
+    /// Nothing runs at all.
+    pub dry_run: bool,
+    /// Sources at once; 0 = one.
+    pub jobs: usize,
+}
+
+/// Who is told what happens.
+pub trait FlowWatch: Send + Sync {
+    /// A stage begins.
+    fn begins(&self, graph: &Graph, stage: &Stage);
+    /// A stage ended, or was passed over.
+    fn ended(&self, graph: &Graph, report: &StageReport);
+    /// Another call runs the date.
+    fn busy(&self, graph: &Graph, who: &str);
+}
+
+/// Runs the graphs of several sources; those of one source follow each other.
+///
+/// # Errors
+/// `InvalidInput` for a stage that no graph has, before anything runs; those of the lake and the queue.
+pub async fn run_flows(
+    context: &FlowContext,
+    sources: Vec<Vec<Graph>>,
+    options: &FlowOptions,
+    watch: &Arc<dyn FlowWatch>,
+) -> Result<FlowReport> {
+    for graph in sources.iter().flatten() {
+        for name in options.from_stage.iter().chain(&options.to_stage) {
+            graph.stage(name)?;
+        }
+    }
+    let places = Arc::new(Semaphore::new(options.jobs.max(1)));
+    let mut running = Vec::new();
+    for graphs in sources {
+        let (context, options, watch) = (context.clone(), options.clone(), Arc::clone(watch));
+        let places = Arc::clone(&places);
+        running.push(tokio::spawn(async move {
+            let _place = places.acquire_owned().await;
+            run_source(&context, &graphs, &options, &*watch).await
+        }));
+    }
+    let mut dates = Vec::new();
+    let mut failed = None;
+    for source in running {
+        match source.await {
+            Ok(Ok(reports)) => dates.extend(reports),
+            // The other sources go on to their end.
+            Ok(Err(e)) => failed = failed.or(Some(e)),
+            Err(e) => failed = failed.or(Some(Error::internal("run a flow").caused_by(e))),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    Ok(FlowReport {
+        format: FLOW_REPORT_FORMAT,
+        dry_run: options.dry_run,
+        trouble: dates.iter().filter_map(DateReport::trouble).min(),
+        dates,
+    })
+}
+
+async fn run_source(
+    context: &FlowContext,
+    graphs: &[Graph],
+    options: &FlowOptions,
+    watch: &dyn FlowWatch,
+) -> Result<Vec<DateReport>> {
+    let mut judge = Judge::new(&context.lake, &context.project);
+    let mut reports: Vec<DateReport> = Vec::new();
+    for graph in graphs {
+        let mut run = DateRun {
+            context,
+            graph,
+            options,
+            watch,
+            judge: &mut judge,
+            outcomes: BTreeMap::new(),
+            reports: Vec::new(),
+        };
+        let before = reports.last().filter(|r| r.trouble().is_some());
+        let busy = match before {
+            // What a day holds follows from the day before it.
+            Some(before) => {
+                run.block_all(&format!("{} did not end well", before.date));
+                None
+            }
+            None => run.run().await?,
+        };
+        let stages = run.reports;
+        reports.push(DateReport {
+            source: graph.source.clone(),
+            date: graph.date,
+            run: graph.run.clone(),
+            busy,
+            stages,
+        });
+    }
+    Ok(reports)
+}
+
+/// One date on its way.
+struct DateRun<'a> {
+    context: &'a FlowContext,
+    graph: &'a Graph,
+    options: &'a FlowOptions,
+    watch: &'a dyn FlowWatch,
+    judge: &'a mut Judge,
+    outcomes: BTreeMap<FlowStageName, StageOutcome>,
+    reports: Vec<StageReport>,
+}
+
+/// What was there before a stage began.
+struct Before {
+    inputs: Vec<StampScope>,
+    input_files: Vec<StampFile>,
+}
+
+impl DateRun<'_> {
+    /// Runs what is to be run; who has the turn instead, where somebody has.
+    async fn run(&mut self) -> Result<Option<String>> {
+        let selected = match &self.options.to_stage {
+            Some(name) => self.graph.up_to(&self.graph.stage(name)?.name),
+            None => self.graph.stages.iter().map(|s| s.name.clone()).collect(),
+        };
+        let forced = self.forced()?;
+        if self.options.dry_run {
+            for stage in self
+                .graph
+                .stages
+                .iter()
+                .filter(|s| selected.contains(&s.name))
+            {
+                self.plan(stage, forced.contains(&stage.name)).await?;
+            }
+            return Ok(None);
+        }
+        let of = (&self.graph.source, self.graph.date);
+        let turn = match turn::take(&self.context.queue, &self.context.project, of).await? {
+            Ok(turn) => turn,
+            Err(busy) => {
+                self.watch.busy(self.graph, &busy.who);
+                return Ok(Some(busy.who));
+            }
+        };
+        kill_point("flow.turn_taken");
+        let mut done = Ok(());
+        for stage in self
+            .graph
+            .stages
+            .iter()
+            .filter(|s| selected.contains(&s.name))
+        {
+            done = self.step(stage, forced.contains(&stage.name), &turn).await;
+            if done.is_err() {
+                break;
+            }
+        }
+        let is_lost = turn.is_lost();
+        let ended = turn.end().await;
+        done?;
+        ended?;
+        Ok(is_lost.then(|| "another call, to which the lease went".to_owned()))
+    }
+
+    /// The stages that `--from-stage` does again, whether they are done or not: what was planned and fetched stays, unless
+    /// it is named itself.
+    fn forced(&self) -> Result<BTreeSet<FlowStageName>> {
+        let Some(name) = &self.options.from_stage else {
+            return Ok(BTreeSet::new());
+        };
+        let named = self.graph.stage(name)?;
+        let mut forced = self.graph.from(&named.name);
+        let facts = self.graph.stages.iter().filter(|s| s.kind.is_fact());
+        for stage in facts.filter(|s| s.name != named.name) {
+            forced.remove(&stage.name);
+        }
+        Ok(forced)
+    }
+
+    fn tell(&mut self, stage: &Stage, outcome: StageOutcome, report: StageReport) {
+        self.outcomes.insert(stage.name.clone(), outcome);
+        self.watch.ended(self.graph, &report);
+        self.reports.push(report);
+    }
+
+    fn pass(&mut self, stage: &Stage, outcome: StageOutcome, found: (Option<Standing>, String)) {
+        let (standing, why) = found;
+        let report = StageReport {
+            stage: stage.name.clone(),
+            kind: stage.kind,
+            outcome,
+            standing,
+            why,
+            took_ms: None,
+            failure: None,
+        };
+        self.tell(stage, outcome, report);
+    }
+
+    fn block_all(&mut self, why: &str) {
+        let graph = self.graph;
+        for stage in &graph.stages {
+            self.pass(stage, StageOutcome::Blocked, (None, why.to_owned()));
+        }
+    }
+
+    /// The stage right before this one that did not end well.
+    fn blocked_by<'s>(&self, stage: &'s Stage) -> Option<&'s FlowStageName> {
+        let is_bad = |name: &&FlowStageName| {
+            self.outcomes
+                .get(*name)
+                .is_some_and(|outcome| !outcome.is_good())
+        };
+        stage.after.iter().find(is_bad)
+    }
+
+    /// One stage of a dry run.
+    async fn plan(&mut self, stage: &Stage, is_forced: bool) -> Result<()> {
+        let judged = self.judge.judge(&self.graph.source, stage).await?;
+        let runs_before = stage.after.iter().any(|name| {
+            let outcome = self.outcomes.get(name);
+            matches!(outcome, Some(StageOutcome::WouldRun | StageOutcome::MayRun))
+        });
+        let outcome = match judged.standing {
+            Standing::NotDue => StageOutcome::NotDue,
+            _ if self.blocked_by(stage).is_some() => StageOutcome::Blocked,
+            _ if is_forced => StageOutcome::WouldRun,
+            Standing::Stale => StageOutcome::Stale,
+            Standing::Done if runs_before => StageOutcome::MayRun,
+            Standing::Done => StageOutcome::AlreadyDone,
+            Standing::Missing | Standing::Outdated | Standing::Red | Standing::Running => {
+                StageOutcome::WouldRun
+            }
+        };
+        self.pass(stage, outcome, (Some(judged.standing), judged.why));
+        Ok(())
+    }
+
+    /// One stage: passed over, or run.
+    async fn step(&mut self, stage: &Stage, is_forced: bool, turn: &Turn) -> Result<()> {
+        if *self.context.stop.borrow() || turn.is_lost() {
+            let why = "the flow was told to end".to_owned();
+            self.pass(stage, StageOutcome::Told, (None, why));
+            return Ok(());
+        }
+        let judged = self.judge.judge(&self.graph.source, stage).await?;
+        let standing = judged.standing;
+        let found = (Some(standing), judged.why.clone());
+        match standing {
+            Standing::NotDue => {
+                self.pass(stage, StageOutcome::NotDue, found);
+                return Ok(());
+            }
+            Standing::Done if !is_forced => {
+                // A stamp of another machine ends a try that failed here.
+                StageTry::forget(&self.context.project, &self.graph.source, stage)?;
+                self.pass(stage, StageOutcome::AlreadyDone, found);
+                return Ok(());
+            }
+            Standing::Stale if !is_forced => {
+                self.pass(stage, StageOutcome::Stale, found);
+                return Ok(());
+            }
+            _ => {}
+        }
+        if let Some(name) = self.blocked_by(stage) {
+            let why = format!("`{name}` comes before it and is not done");
+            self.pass(stage, StageOutcome::Blocked, (Some(standing), why));
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.watch.begins(self.graph, stage);
+        let ended = self.attempt(stage, is_forced, turn).await?;
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (outcome, failure) = match ended {
+            Ok(()) => (StageOutcome::Done, None),
+            Err((outcome, failure)) => (outcome, failure),
+        };
+        let report = StageReport {
+            stage: stage.name.clone(),
+            kind: stage.kind,
+            outcome,
+            standing: Some(standing),
+            why: match is_forced {
+                true => "it was asked for".to_owned(),
+                false => judged.why,
+            },
+            took_ms: Some(took),
+            failure,
+        };
+        self.tell(stage, outcome, report);
+        Ok(())
+    }
+
+    /// Runs the stage; `Ok(Err(_))` tells how it failed.
+    async fn attempt(
+        &mut self,
+        stage: &Stage,
+        is_forced: bool,
+        turn: &Turn,
+    ) -> Result<Result<(), (StageOutcome, Option<StageFailure>)>> {
+        let (project, source) = (&self.context.project, &self.graph.source);
+        let mut inputs = self.judge.see_all(&stage.reads).await?;
+        // A seal changes nothing that is read, and a stage may seal what it reads.
+        inputs.iter_mut().for_each(|input| input.sealed = false);
+        let before = Before {
+            inputs,
+            input_files: self.judge.see_files(&stage.input_files)?,
+        };
+        let lacking = stage.input_files.iter().find(|glob| {
+            stage.kind == StageKind::Shell && files_of(project, glob).is_ok_and(|f| f.is_empty())
+        });
+        let end = match lacking {
+            Some(glob) => End::Bad {
+                reason: format!("there is no file `{glob}` that it should read"),
+                code: None,
+            },
+            None => self.run_process(stage, is_forced, turn).await?,
+        };
+        kill_point("flow.stage_ended");
+        let end = match end {
+            End::Good => match self.stamp(stage, before).await? {
+                None => {
+                    StageTry::forget(project, source, stage)?;
+                    return Ok(Ok(()));
+                }
+                Some(reason) => End::Bad { reason, code: None },
+            },
+            bad => bad,
+        };
+        let (outcome, reason, exit_code) = match end {
+            End::Told | End::Good => return Ok(Err((StageOutcome::Told, None))),
+            End::TimedOut => {
+                let minutes = stage.timeout.map_or(0, |t| t.as_secs() / 60);
+                let reason = format!("it took longer than {minutes} min and was ended");
+                (StageOutcome::TimedOut, reason, None)
+            }
+            End::Bad { reason, code } => (StageOutcome::Failed, reason, code),
+        };
+        let log = log_path(project, source, stage);
+        let failure = StageFailure {
+            reason,
+            exit_code,
+            last_lines: last_lines(&log),
+            log: log.display().to_string(),
+        };
+        let mut kept = StageTry::begun(0, self.context.lake.clock().now());
+        kept.failed = Some(failure.clone());
+        kept.keep(project, source, stage)?;
+        Ok(Err((outcome, Some(failure))))
+    }
+
+    async fn run_process(&self, stage: &Stage, is_forced: bool, turn: &Turn) -> Result<End> {
+        let (project, source) = (&self.context.project, &self.graph.source);
+        let argv = argv_of(&self.context.program, stage, is_forced);
+        let log = log_path(project, source, stage);
+        let now = self.context.lake.clock().now();
+        let variables = [
+            ("LAKEBED_PROJECT", project.display().to_string()),
+            ("LAKEBED_SOURCE", source.to_string()),
+            ("LAKEBED_DATE", stage.date.to_string()),
+            ("LAKEBED_RUN", self.graph.run.to_string()),
+        ];
+        let started = start(
+            Call {
+                argv: &argv,
+                folder: project,
+                variables: &variables,
+                lock: turn.lock()?,
+                log: &log,
+            },
+            &format!("{now} {}", crate::flow::make::shell_line(&argv)),
+        );
+        let child = match started {
+            Ok(child) => child,
+            Err(e) => {
+                return Ok(End::Bad {
+                    reason: e.to_string(),
+                    code: None,
+                });
+            }
+        };
+        StageTry::begun(child.id(), now).keep(project, source, stage)?;
+        kill_point("flow.stage_begun");
+        let (stop, lost, timeout) = (self.context.stop.clone(), turn.lost(), stage.timeout);
+        let is_told = move || *stop.borrow() || lost.load(std::sync::atomic::Ordering::SeqCst);
+        let waited = tokio::task::spawn_blocking(move || wait(child, timeout, is_told)).await;
+        waited.map_err(|e| Error::internal("wait for a stage").caused_by(e))?
+    }
+
+    /// Stamps the stage; what it should have written and did not, in words.
+    async fn stamp(&mut self, stage: &Stage, before: Before) -> Result<Option<String>> {
+        let project = &self.context.project;
+        for glob in &stage.output_files {
+            let files = files_of(project, glob)?;
+            if files.is_empty() {
+                let what =
+                    format!("it ended well, but `{glob}`, which it should write, is not there");
+                return Ok(Some(what));
+            }
+            files.iter().try_for_each(|file| make_durable(file))?;
+        }
+        let outputs = self.judge.see_all(&stage.writes).await?;
+        let lacking = outputs.iter().find(|o| o.content.is_none());
+        if let (StageKind::Shell, Some(lacking)) = (stage.kind, lacking) {
+            return Ok(Some(format!(
+                "it ended well, but {} has nothing of {}, which it should write",
+                lacking.dataset, lacking.dt
+            )));
+        }
+        let stamp = StampSpec {
+            format: STAMP_FORMAT,
+            source: self.graph.source.clone(),
+            date: stage.stamp_date,
+            run: stage.stamp_run.clone(),
+            stage: stage.name.clone(),
+            kind: stage.kind.as_str().to_owned(),
+            rules: stage.rules.clone(),
+            inputs: before.inputs,
+            input_files: before.input_files,
+            outputs,
+            output_files: self.judge.see_files(&stage.output_files)?,
+        };
+        kill_point("flow.before_stamp");
+        let path = stamp_path(&self.graph.source, stage);
+        let store = self.context.lake.store();
+        store.replace(&path, &stamp.to_bytes()?).await?;
+        kill_point("flow.stamped");
+        Ok(None)
+    }
+}
+
+/// The command line of a stage; of a query that was asked for, rows of other rules may be replaced.
+fn argv_of(program: &[String], stage: &Stage, is_forced: bool) -> Vec<String> {
+    match &stage.program {
+        Program::Shell(argv) => argv.clone(),
+        Program::Lakebed(args) => {
+            let replace =
+                (is_forced && stage.kind == StageKind::Derive).then(|| "--replace".to_owned());
+            program.iter().chain(args).cloned().chain(replace).collect()
+        }
+    }
+}
+
+/// Makes a file that a program of the user's wrote survive a power failure, with its name.
+fn make_durable(file: &Path) -> Result<()> {
+    let sync = |path: &Path| {
+        File::open(path)
+            .and_then(|f| f.sync_all())
+            .map_err(|e| Error::io("make the file durable", path.display(), e))
+    };
+    sync(file)?;
+    file.parent().map_or(Ok(()), sync)
+}

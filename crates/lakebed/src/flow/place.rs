@@ -1,0 +1,123 @@
+//! Where the files of a flow lie.
+//!
+//! ```text
+//! in the lake      flow/<source>/<date>/<run>/<stage>.done     the stamp
+//! in the project   flow/<source>/<date>/<run>/<stage>.log      what the stage said, every try behind the last one
+//!                  flow/<source>/<date>/<run>/<stage>.try      the try under way, or the last one where it failed
+//!                  flow/<source>/<date>/lock                   held while a flow of the date runs
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::flow::graph::Stage;
+use crate::name::SourceName;
+use crate::store::{StorePath, flow_stamp_path};
+use crate::time::{BusinessDate, Instant};
+
+/// Version of the files of tries.
+const TRY_FORMAT: u32 = 1;
+
+/// The stamp of a stage in the lake.
+#[must_use]
+pub(super) fn stamp_path(source: &SourceName, stage: &Stage) -> StorePath {
+    flow_stamp_path(source, stage.stamp_date, &stage.stamp_run, &stage.name)
+}
+
+/// The folder of what is kept of flows in the project.
+#[must_use]
+pub fn flow_folder(project: &Path) -> PathBuf {
+    project.join("flow")
+}
+
+fn stage_file(project: &Path, source: &SourceName, stage: &Stage, end: &str) -> PathBuf {
+    flow_folder(project)
+        .join(source.as_str())
+        .join(stage.stamp_date.to_string())
+        .join(stage.stamp_run.as_str())
+        .join(format!("{}.{end}", stage.name))
+}
+
+/// The log of a stage.
+#[must_use]
+pub fn log_path(project: &Path, source: &SourceName, stage: &Stage) -> PathBuf {
+    stage_file(project, source, stage, "log")
+}
+
+/// The lock of a date.
+pub(super) fn lock_path(project: &Path, source: &SourceName, date: BusinessDate) -> PathBuf {
+    flow_folder(project)
+        .join(source.as_str())
+        .join(date.to_string())
+        .join("lock")
+}
+
+/// A try of a stage that did not end well, or has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageTry {
+    /// Version of this file.
+    pub format: u32,
+    /// The process.
+    pub pid: u32,
+    /// When it began.
+    pub began_at: Instant,
+    /// How it failed; absent = it runs, or whoever ran it died.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failed: Option<StageFailure>,
+}
+
+/// How a stage failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageFailure {
+    /// In words.
+    pub reason: String,
+    /// Its exit code; absent where it was ended by a signal or never began.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_code: Option<i32>,
+    /// Its last lines.
+    pub last_lines: Vec<String>,
+    /// The file of all it said.
+    pub log: String,
+}
+
+impl StageTry {
+    /// One that begins.
+    pub(super) fn begun(pid: u32, at: Instant) -> Self {
+        Self {
+            format: TRY_FORMAT,
+            pid,
+            began_at: at,
+            failed: None,
+        }
+    }
+
+    /// The try that is kept of the stage; one that cannot be read is none.
+    #[must_use]
+    pub fn find(project: &Path, source: &SourceName, stage: &Stage) -> Option<Self> {
+        let text = fs::read(stage_file(project, source, stage, "try")).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    pub(super) fn keep(&self, project: &Path, source: &SourceName, stage: &Stage) -> Result<()> {
+        let path = stage_file(project, source, stage, "try");
+        let text = serde_json::to_vec(self)
+            .map_err(|e| Error::internal("write a try as JSON").caused_by(e))?;
+        let new = path.with_extension("try.new");
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &path))
+            .map_err(|e| Error::io("write the file", path.display(), e))
+    }
+
+    pub(super) fn forget(project: &Path, source: &SourceName, stage: &Stage) -> Result<()> {
+        let path = stage_file(project, source, stage, "try");
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("delete the file", path.display(), e))
+            }
+            _ => Ok(()),
+        }
+    }
+}

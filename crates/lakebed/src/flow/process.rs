@@ -1,0 +1,168 @@
+//! One stage as a process: its output in its log, its end told in words.
+//!
+//! It is a group of its own, so that it gets a signal when the flow says so and not with every key of a terminal. A flow
+//! that is told to end tells its stage, waits, and kills what does not listen.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// How long a stage may take to end when it is told to.
+const GRACE: Duration = Duration::from_secs(30);
+/// Pauses between two looks at a process: short at first, since many stages are short.
+const FIRST_LOOK: Duration = Duration::from_micros(500);
+const LAST_LOOK: Duration = Duration::from_millis(20);
+/// What is told of a log that failed.
+const LAST_LINES: usize = 12;
+const LAST_BYTES: u64 = 16 << 10;
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// Well.
+    Good,
+    /// With this code or signal, in words.
+    Bad { reason: String, code: Option<i32> },
+    /// It took longer than it may.
+    TimedOut,
+    /// It was told to end.
+    Told,
+}
+
+/// What is started.
+pub(super) struct Call<'a> {
+    /// Program and arguments.
+    pub(super) argv: &'a [String],
+    /// The folder that it runs in.
+    pub(super) folder: &'a Path,
+    /// Variables that it gets beside those of the flow.
+    pub(super) variables: &'a [(&'static str, String)],
+    /// Its standard input: the lock of the date.
+    pub(super) lock: File,
+    /// Its log.
+    pub(super) log: &'a Path,
+}
+
+/// Starts it; the log has the command line in front of what it says.
+pub(super) fn start(call: Call<'_>, head: &str) -> Result<Child> {
+    let (program, args) = call
+        .argv
+        .split_first()
+        .ok_or_else(|| Error::internal("a stage without a command"))?;
+    if let Some(folder) = call.log.parent() {
+        fs::create_dir_all(folder)
+            .map_err(|e| Error::io("create the folder", folder.display(), e))?;
+    }
+    let failed = |e| Error::io("write the log", call.log.display(), e);
+    let mut log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(call.log)
+        .map_err(failed)?;
+    log.write_all(format!("== {head}\n").as_bytes())
+        .map_err(failed)?;
+    let errors = log.try_clone().map_err(failed)?;
+    Command::new(program)
+        .args(args)
+        .current_dir(call.folder)
+        .envs(call.variables.iter().map(|(k, v)| (k, v)))
+        .stdin(Stdio::from(call.lock))
+        .stdout(Stdio::from(log))
+        .stderr(Stdio::from(errors))
+        .process_group(0)
+        .spawn()
+        .map_err(|e| Error::io("start the program", program, e))
+}
+
+/// Waits for its end; `is_told` says whether it must end now.
+pub(super) fn wait(
+    mut child: Child,
+    timeout: Option<Duration>,
+    is_told: impl Fn() -> bool,
+) -> Result<End> {
+    let began = Instant::now();
+    let mut look = FIRST_LOOK;
+    let mut asked: Option<(Instant, End)> = None;
+    loop {
+        let status = child
+            .try_wait()
+            .map_err(|e| Error::io("wait for", format!("process {}", child.id()), e))?;
+        if let Some(status) = status {
+            return Ok(match asked {
+                // It may have ended well meanwhile.
+                Some((_, end)) if !status.success() => end,
+                _ => end_of(status),
+            });
+        }
+        match &asked {
+            Some((at, _)) if at.elapsed() > GRACE => signal(&child, "-KILL"),
+            Some(_) => {}
+            None if is_told() => {
+                signal(&child, "-TERM");
+                asked = Some((Instant::now(), End::Told));
+            }
+            None if timeout.is_some_and(|limit| began.elapsed() > limit) => {
+                signal(&child, "-TERM");
+                asked = Some((Instant::now(), End::TimedOut));
+            }
+            None => {}
+        }
+        std::thread::sleep(look);
+        look = (look * 2).min(LAST_LOOK);
+    }
+}
+
+/// Tells the group of the process; one that is gone needs none.
+fn signal(child: &Child, which: &str) {
+    let group = format!("-{}", child.id());
+    let told = Command::new("kill").args([which, "--", &group]).output();
+    // Where there is no such program, its end is waited for.
+    drop(told);
+}
+
+fn end_of(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => End::Good,
+        (Some(code), _) => End::Bad {
+            reason: format!("it ended with code {code}"),
+            code: Some(code),
+        },
+        (None, Some(signal)) => End::Bad {
+            reason: format!("it was ended by signal {signal}"),
+            code: None,
+        },
+        (None, None) => End::Bad {
+            reason: "it did not end by itself".to_owned(),
+            code: None,
+        },
+    }
+}
+
+/// The last lines of a log, the heads of tries left out.
+pub(super) fn last_lines(log: &Path) -> Vec<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(LAST_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let text = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let of_last_try = match text.rfind("== ") {
+        Some(at) if at == 0 || text[..at].ends_with('\n') => &text[at..],
+        _ => &text,
+    };
+    let lines: Vec<&str> = of_last_try
+        .lines()
+        .filter(|l| !l.starts_with("== ") && !l.trim().is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    lines[from..].iter().map(|l| (*l).to_owned()).collect()
+}

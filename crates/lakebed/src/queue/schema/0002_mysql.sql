@@ -1,0 +1,8 @@
+CREATE TABLE IF NOT EXISTS queue_lease (
+    name VARCHAR(191) NOT NULL PRIMARY KEY,
+    token VARCHAR(64) NOT NULL,
+    place VARCHAR(64) NOT NULL,
+    holder TEXT NOT NULL,
+    taken_at BIGINT NOT NULL,
+    until_at BIGINT NOT NULL
+) ENGINE = InnoDB, CHARACTER SET utf8mb4, COLLATE utf8mb4_bin;

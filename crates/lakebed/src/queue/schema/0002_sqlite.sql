@@ -1,0 +1,8 @@
+CREATE TABLE IF NOT EXISTS queue_lease (
+    name TEXT NOT NULL PRIMARY KEY,
+    token TEXT NOT NULL,
+    place TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    taken_at INTEGER NOT NULL,
+    until_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
