@@ -43,9 +43,10 @@ use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
 use crate::queue_tables::QueueTables;
 use crate::result::{QueryMeter, QueryResult, QueryStats, ReadsCounted, planned_files};
-use crate::scan::{Footers, ScanNote, ScanTrace};
+use crate::scan::{Footers, KnownColumns, ScanNote, ScanTrace};
 use crate::statement::{DEFAULT_CATALOG, DEFAULT_SCHEMA, DatasetTable, NamedTable, read_statement};
 use crate::tables::{PublishedRows, TableMaker};
+use crate::text_equals::TextEquality;
 use crate::text_length::TextLength;
 use crate::today::Today;
 
@@ -85,6 +86,7 @@ pub struct QueryEngine {
     options: QueryOptions,
     state: SessionState,
     footers: Arc<Footers>,
+    columns: KnownColumns,
     queue: QueueTables,
 }
 
@@ -144,6 +146,7 @@ impl QueryEngine {
             .with_config(session_config(&options))
             .with_default_features()
             .with_optimizer_rule(Arc::new(AggregateByFile))
+            .with_physical_optimizer_rule(Arc::new(TextEquality))
             .build();
         let length = ScalarUDF::new_from_impl(TextLength::new());
         for function in json_functions().into_iter().chain([length]) {
@@ -158,6 +161,7 @@ impl QueryEngine {
             options,
             state,
             footers: Arc::default(),
+            columns: KnownColumns::default(),
         })
     }
 
@@ -274,6 +278,7 @@ impl QueryEngine {
             sources: &self.options.sources,
             queue: &self.queue,
             published: PublishedRows::new(),
+            columns: &self.columns,
             trace,
         }
     }

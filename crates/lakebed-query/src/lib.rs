@@ -13,6 +13,7 @@
 //! | `literals` | keeps literals exact beside decimals, floats beside floats |
 //! | `nested_text` | nested values cast to texts are JSON |
 //! | `json_functions` | a look into texts of JSON |
+//! | `text_equals`, `text_length` | texts that are views, compared and counted where they stand |
 //! | `today` | the business date of now |
 //! | `by_file` | aggregates over columns that the catalog knows are computed from it |
 //! | `script` | cuts a text of several statements |
@@ -53,6 +54,7 @@ mod script;
 mod statement;
 mod system;
 mod tables;
+mod text_equals;
 mod text_length;
 mod today;
 

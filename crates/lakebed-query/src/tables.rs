@@ -21,7 +21,7 @@ use lakebed::{Error, Result};
 use crate::error::{convert, nearest, quoted};
 use crate::latest::{by_age, from_last_full_load, latest_name, latest_view, no_columns, no_key};
 use crate::queue_tables::QueueTables;
-use crate::scan::{LakeTable, OnDemand, ScanTrace, TableInput};
+use crate::scan::{KnownColumns, LakeTable, OnDemand, ScanTrace, TableColumns, TableInput};
 use crate::statement::{
     DEFAULT_CATALOG, DatasetTable, NamedTable, ReadStatement, SYSTEM_SCHEMA, sql_name,
 };
@@ -42,6 +42,8 @@ pub(crate) struct TableMaker<'a> {
     pub(crate) queue: &'a QueueTables,
     /// The versions of datasets of which they are known; the catalog is asked for others.
     pub(crate) published: PublishedRows,
+    /// The columns that earlier queries made.
+    pub(crate) columns: &'a KnownColumns,
     /// The query's notes.
     pub(crate) trace: &'a Arc<ScanTrace>,
 }
@@ -211,9 +213,9 @@ impl TableMaker<'_> {
         with_origin: bool,
     ) -> Result<Arc<dyn TableProvider>> {
         let Past { versions, state } = self.past(dataset, as_of).await?;
+        let columns = Arc::new(TableColumns::new(versions, origin(with_origin)));
         let files = Some(Arc::new(visible_files(&state)));
-        let table = self.lake_table(dataset, versions, files, origin(with_origin));
-        Ok(Arc::new(table))
+        Ok(Arc::new(self.lake_table(dataset, columns, files)))
     }
 
     /// A dataset as it is now.
@@ -222,10 +224,17 @@ impl TableMaker<'_> {
         dataset: &DatasetRef,
         with_origin: bool,
     ) -> Result<Arc<dyn TableProvider>> {
-        let published = self.published_versions(dataset).await?;
-        let versions = specs_or_lines(dataset, published);
-        let table = self.lake_table(dataset, versions, None, origin(with_origin));
-        Ok(Arc::new(table))
+        let rows = self.published_rows(dataset).await?;
+        let columns = match self.columns.find(dataset, with_origin, &rows) {
+            Some(known) => known,
+            None => {
+                let versions = specs_or_lines(dataset, read_versions(dataset, &rows)?);
+                let made = Arc::new(TableColumns::new(versions, origin(with_origin)));
+                self.columns.put(dataset, with_origin, &rows, &made);
+                made
+            }
+        };
+        Ok(Arc::new(self.lake_table(dataset, columns, None)))
     }
 
     async fn latest(
@@ -279,23 +288,22 @@ impl TableMaker<'_> {
             origin: true,
             rank: true,
         };
-        Arc::new(self.lake_table(dataset, versions, Some(Arc::new(files)), on_demand))
+        let columns = Arc::new(TableColumns::new(versions, on_demand));
+        Arc::new(self.lake_table(dataset, columns, Some(Arc::new(files))))
     }
 
     fn lake_table(
         &self,
         dataset: &DatasetRef,
-        versions: BTreeMap<u32, SchemaSpec>,
+        columns: Arc<TableColumns>,
         files: Option<Arc<Vec<FileRow>>>,
-        on_demand: OnDemand,
     ) -> LakeTable {
         LakeTable::new(TableInput {
             lake: self.lake.clone(),
             catalog: Arc::clone(self.catalog),
             dataset: dataset.clone(),
-            versions,
+            columns,
             files,
-            on_demand,
             trace: Arc::clone(self.trace),
         })
     }
@@ -330,23 +338,19 @@ impl TableMaker<'_> {
     /// Every published version of a dataset, in order; none where it holds JSON lines, else none is an
     /// unknown table.
     async fn published_versions(&self, dataset: &DatasetRef) -> Result<Vec<PublishedSchema>> {
+        read_versions(dataset, &self.published_rows(dataset).await?)
+    }
+
+    /// As [`Self::published_versions`], as the catalog has them.
+    async fn published_rows(&self, dataset: &DatasetRef) -> Result<Cow<'_, [SchemaRow]>> {
         let rows = match self.published.get(dataset) {
-            Some(known) => Cow::Borrowed(known),
+            Some(known) => Cow::Borrowed(known.as_slice()),
             None => Cow::Owned(self.catalog.list_schemas(Some(dataset)).await?),
         };
         if rows.is_empty() && self.schemaless_datasets(Some(dataset)).await?.is_empty() {
             return Err(self.unknown_table(&sql_name(dataset)).await);
         }
-        rows.iter()
-            .map(|row| {
-                serde_json::from_str(&row.schema).map_err(|e| {
-                    Error::corrupt(format!("read a schema version from the catalog: {e}"))
-                        .with("dataset", dataset)
-                        .with("schema_version", row.version)
-                        .hint("`lakebed catalog rebuild` makes the catalog anew from the lake")
-                })
-            })
-            .collect()
+        Ok(rows)
     }
 
     async fn unknown_table(&self, name: &str) -> Error {
@@ -381,6 +385,18 @@ impl TableMaker<'_> {
             _ => error.hint("`SHOW TABLES` lists them all"),
         }
     }
+}
+
+fn read_versions(dataset: &DatasetRef, rows: &[SchemaRow]) -> Result<Vec<PublishedSchema>> {
+    let read = rows.iter().map(|row| {
+        serde_json::from_str(&row.schema).map_err(|e| {
+            Error::corrupt(format!("read a schema version from the catalog: {e}"))
+                .with("dataset", dataset)
+                .with("schema_version", row.version)
+                .hint("`lakebed catalog rebuild` makes the catalog anew from the lake")
+        })
+    });
+    read.collect()
 }
 
 fn specs(published: Vec<PublishedSchema>) -> BTreeMap<u32, SchemaSpec> {

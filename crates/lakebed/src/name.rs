@@ -4,10 +4,12 @@
 //! What does not belong here: where a name lies on disk (that is `store::layout`).
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -35,12 +37,50 @@ fn check_hex(kind: &str, text: &str, digits: usize) -> Result<()> {
     )))
 }
 
+/// Reads a value of what is written as a text.
+struct CheckedText<T>(PhantomData<T>);
+
+impl<T: FromStr<Err = Error>> Visitor<'_> for CheckedText<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+/// Reads a checked value where its text stands, without a copy.
+pub(crate) fn read_text<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(
+    deserializer: D,
+) -> std::result::Result<T, D::Error> {
+    deserializer.deserialize_str(CheckedText(PhantomData))
+}
+
+/// Reads the type as its text says.
+macro_rules! read_as_text {
+    ($name:ident) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> std::result::Result<Self, D::Error> {
+                $crate::name::read_text(deserializer)
+            }
+        }
+    };
+}
+pub(crate) use read_as_text;
+
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(into = "String")]
         pub struct $name(Arc<str>);
+
+        read_as_text!($name);
 
         impl $name {
             /// The checked text.
@@ -55,12 +95,6 @@ macro_rules! text_type {
                 let check: fn(&str) -> Result<()> = $check;
                 check(text)?;
                 Ok(Self(text.into()))
-            }
-        }
-        impl TryFrom<String> for $name {
-            type Error = Error;
-            fn try_from(text: String) -> Result<Self> {
-                text.parse()
             }
         }
         impl From<$name> for String {
@@ -320,14 +354,16 @@ impl FromStr for Layer {
 }
 
 /// A table of a layer, written `clean/wechat`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
 pub struct DatasetRef {
     /// The layer.
     pub layer: Layer,
     /// The name within the layer.
     pub dataset: DatasetName,
 }
+
+read_as_text!(DatasetRef);
 
 impl DatasetRef {
     /// The source that the dataset belongs to: the name up to the dot.
@@ -359,13 +395,6 @@ impl FromStr for DatasetRef {
             layer: layer.parse()?,
             dataset: dataset.parse()?,
         })
-    }
-}
-
-impl TryFrom<String> for DatasetRef {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
     }
 }
 

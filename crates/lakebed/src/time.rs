@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::name::read_as_text;
 
 /// An instant in microseconds since 1970-01-01T00:00:00Z; written as RFC 3339 in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
 pub struct Instant(i64);
+
+read_as_text!(Instant);
 
 impl Instant {
     /// From microseconds since the epoch.
@@ -58,13 +61,6 @@ impl FromStr for Instant {
     }
 }
 
-impl TryFrom<String> for Instant {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
-
 impl From<Instant> for String {
     fn from(value: Instant) -> Self {
         value.to_string()
@@ -72,9 +68,11 @@ impl From<Instant> for String {
 }
 
 /// A calendar day in the lake's time zone, years 0001 to 9999, written `YYYY-MM-DD`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
 pub struct BusinessDate(Date);
+
+read_as_text!(BusinessDate);
 
 impl BusinessDate {
     /// Not after any date.
@@ -171,13 +169,6 @@ impl FromStr for BusinessDate {
         Date::new(year, month, day)
             .map(Self)
             .map_err(|e| bad().caused_by(e))
-    }
-}
-
-impl TryFrom<String> for BusinessDate {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
     }
 }
 

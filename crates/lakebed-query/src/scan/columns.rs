@@ -8,9 +8,11 @@
 //! and without any metadata, as SQL sees it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use lakebed::catalog::SchemaRow;
+use lakebed::name::{ContentHash, DatasetRef};
 pub(crate) use lakebed::registry::{
     COMMIT_COLUMN, DT_COLUMN, FILE_COLUMN, ROW_COLUMN, VERSION_COLUMN, field_id,
 };
@@ -74,6 +76,50 @@ pub(crate) struct TableColumns {
     /// Every published version by number.
     pub(crate) versions: BTreeMap<u32, SchemaSpec>,
     on_demand: OnDemand,
+}
+
+/// Datasets whose columns are kept at most; of more, all are made anew.
+const MOST_KNOWN: usize = 1024;
+
+/// What columns were made of: hashes of the published versions.
+type MadeOf = Vec<ContentHash>;
+
+/// The columns of tables that earlier queries named: most often the next one has the same.
+#[derive(Debug, Default)]
+pub(crate) struct KnownColumns(Mutex<BTreeMap<(DatasetRef, bool), (MadeOf, Arc<TableColumns>)>>);
+
+impl KnownColumns {
+    /// The columns over these versions, with or without those of the rows' origin, if they are known.
+    pub(crate) fn find(
+        &self,
+        dataset: &DatasetRef,
+        with_origin: bool,
+        versions: &[SchemaRow],
+    ) -> Option<Arc<TableColumns>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (made_of, columns) = known.get(&(dataset.clone(), with_origin))?;
+        let is_same = made_of.iter().eq(versions.iter().map(|row| &row.hash));
+        is_same.then(|| Arc::clone(columns))
+    }
+
+    /// Keeps them.
+    pub(crate) fn put(
+        &self,
+        dataset: &DatasetRef,
+        with_origin: bool,
+        versions: &[SchemaRow],
+        columns: &Arc<TableColumns>,
+    ) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        let made_of = versions.iter().map(|row| row.hash.clone()).collect();
+        known.insert(
+            (dataset.clone(), with_origin),
+            (made_of, Arc::clone(columns)),
+        );
+    }
 }
 
 /// The type without any metadata.

@@ -31,7 +31,9 @@ mod source;
 mod table;
 mod views;
 
-pub(crate) use columns::{FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN};
+pub(crate) use columns::{
+    FieldColumn, KnownColumns, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN, TableColumns,
+};
 pub(crate) use footers::Footers;
 pub(crate) use per_file::{PerFileTable, ROWS_COLUMN};
 pub(crate) use reader::ReadLog;

@@ -28,13 +28,13 @@ use datafusion::physical_plan::empty::EmptyExec;
 use lakebed::Error;
 use lakebed::catalog::{Catalog, FileRow, PartitionFilter};
 use lakebed::name::DatasetRef;
-use lakebed::spec::{FileFormat, PartitionKey, SchemaSpec};
+use lakebed::spec::{FileFormat, PartitionKey};
 use lakebed::store::{Lake, StorePath};
 
 use super::adapt::ByFieldId;
 use super::bounds::{StatsByFile, file_bounds, overall_statistics};
 use super::columns::{
-    DT_COLUMN, FieldColumn, ORIGIN_COLUMNS, OnDemand, RANK_COLUMN, TableColumns, VERSION_COLUMN,
+    DT_COLUMN, FieldColumn, ORIGIN_COLUMNS, RANK_COLUMN, TableColumns, VERSION_COLUMN,
 };
 use super::constants::{ConstantRows, batch_of, constant_columns};
 use super::footers::Footers;
@@ -103,12 +103,10 @@ pub(crate) struct TableInput {
     pub(crate) catalog: Arc<dyn Catalog>,
     /// The dataset.
     pub(crate) dataset: DatasetRef,
-    /// Its published versions.
-    pub(crate) versions: BTreeMap<u32, SchemaSpec>,
+    /// Its columns.
+    pub(crate) columns: Arc<TableColumns>,
     /// Its files where they are not those that the catalog has now; ranks count along them.
     pub(crate) files: Option<Arc<Vec<FileRow>>>,
-    /// Which columns there are besides.
-    pub(crate) on_demand: OnDemand,
     /// The query's notes.
     pub(crate) trace: Arc<ScanTrace>,
 }
@@ -148,7 +146,7 @@ impl LakeTable {
             lake: input.lake,
             catalog: input.catalog,
             dataset: input.dataset,
-            columns: Arc::new(TableColumns::new(input.versions, input.on_demand)),
+            columns: input.columns,
             files: input.files,
             trace: input.trace,
         }

@@ -12,7 +12,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::catalog::footer::{Chunk, Order};
 use crate::catalog::packed::Value;
-use crate::catalog::thrift::Read;
+use crate::catalog::thrift::{Damage, Read};
 
 /// How the bounds of a column are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +204,7 @@ fn zero(value: Value<'_>, zero: f64) -> Value<'_> {
 
 /// A bound as Parquet's plain encoding has it; `None` where it means nothing.
 fn value(class: Class, physical: Type, bytes: &[u8]) -> Read<Option<Value<'_>>> {
-    const TOO_SHORT: &str = "a bound is too short for its type";
+    const TOO_SHORT: Damage = Damage::ShortBound;
     let four = || bytes.first_chunk::<4>().copied().ok_or(TOO_SHORT);
     let eight = || bytes.first_chunk::<8>().copied().ok_or(TOO_SHORT);
     let number = || -> Read<i64> {

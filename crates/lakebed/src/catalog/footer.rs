@@ -4,7 +4,7 @@
 //! the statistics of the wanted columns and the number of rows, and by what order bounds were found (7). The
 //! schema (2) comes before them; it is read elsewhere, once for many files that have the same.
 
-use crate::catalog::thrift::{Kind, Read, Thrift};
+use crate::catalog::thrift::{Damage, Kind, Read, Thrift};
 
 /// What a footer says of one column chunk. Bytes are as Parquet's plain encoding has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,11 +50,11 @@ pub(super) fn schema_end(footer: &[u8]) -> Read<usize> {
                 thrift.skip(kind)?;
                 return Ok(footer.len() - thrift.left());
             }
-            _ => return Err("its schema does not come first"),
+            _ => return Err(Damage::SchemaNotFirst),
         }
         last = id;
     }
-    Err("it has no schema")
+    Err(Damage::NoSchema)
 }
 
 impl<'a> Footer<'a> {
@@ -81,10 +81,10 @@ impl<'a> Footer<'a> {
             .as_ref()
             .is_some_and(|o| o.len() != wanted.len())
         {
-            return Err("it has orders of other columns than its schema");
+            return Err(Damage::OtherOrders);
         }
-        footer.rows = rows.ok_or("it has no number of rows")?;
-        has_groups.then_some(footer).ok_or("it has no row groups")
+        footer.rows = rows.ok_or(Damage::NoRows)?;
+        has_groups.then_some(footer).ok_or(Damage::NoGroups)
     }
 
     fn read_groups(&mut self, thrift: &mut Thrift<'a>, wanted: &[bool]) -> Read<()> {
@@ -110,7 +110,7 @@ impl<'a> Footer<'a> {
                 (1, Kind::List) if !has_columns => {
                     has_columns = true;
                     if read_structs(thrift)? != wanted.len() {
-                        return Err("a row group has other columns than its schema");
+                        return Err(Damage::OtherColumns);
                     }
                     for is_wanted in wanted {
                         match is_wanted {
@@ -123,11 +123,9 @@ impl<'a> Footer<'a> {
                 _ => thrift.skip(kind)?,
             }
         }
-        let rows = rows.ok_or("a row group has no number of rows")?;
-        let rows = u64::try_from(rows).map_err(|_| "a row group has negative rows")?;
-        has_columns
-            .then_some(rows)
-            .ok_or("a row group has no columns")
+        let rows = rows.ok_or(Damage::NoRows)?;
+        let rows = u64::try_from(rows).map_err(|_| Damage::NegativeRows)?;
+        has_columns.then_some(rows).ok_or(Damage::NoColumns)
     }
 }
 
@@ -135,7 +133,7 @@ impl<'a> Footer<'a> {
 fn read_structs(thrift: &mut Thrift<'_>) -> Read<usize> {
     match thrift.list()? {
         (Kind::Struct, count) | (_, count @ 0) => Ok(count),
-        _ => Err("it holds a list of something else"),
+        _ => Err(Damage::NoStructs),
     }
 }
 
@@ -172,7 +170,7 @@ fn read_statistics<'a>(thrift: &mut Thrift<'a>) -> Read<Chunk<'a>> {
             (2, Kind::Binary) => old_min = Some(thrift.binary()?),
             (3, Kind::I64) => {
                 let count = u64::try_from(thrift.int()?);
-                chunk.null_count = Some(count.map_err(|_| "a column has negative nulls")?);
+                chunk.null_count = Some(count.map_err(|_| Damage::NegativeNulls)?);
             }
             (5, Kind::Binary) => chunk.max = Some(thrift.binary()?),
             (6, Kind::Binary) => chunk.min = Some(thrift.binary()?),
@@ -194,11 +192,11 @@ fn read_orders(thrift: &mut Thrift<'_>) -> Read<Vec<Order>> {
     let mut orders = Vec::with_capacity(count);
     for _ in 0..count {
         let Some((id, kind)) = thrift.field(0)? else {
-            return Err("the order of a column is none");
+            return Err(Damage::NoOrder);
         };
         thrift.skip(kind)?;
         if thrift.field(id)?.is_some() {
-            return Err("a column has two orders");
+            return Err(Damage::TwoOrders);
         }
         orders.push(if id == 1 {
             Order::Typed

@@ -9,25 +9,27 @@ use crate::name::{ContentHash, DatasetRef};
 use crate::spec::{PartitionKey, PartitionState};
 use crate::store::{StorePath, partition_of};
 
-fn id_of(text: &str) -> String {
-    let mut hex = String::from(ContentHash::of(text.as_bytes()));
-    hex.truncate(32);
-    hex
+/// The first 32 hex digits of what was hashed.
+fn id_of(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex()[..32].to_owned()
 }
 
 /// Id of a partition: `dataset_partition_info.id`.
 #[must_use]
 pub fn partition_id(dataset: &DatasetRef, key: &PartitionKey) -> String {
-    id_of(&format!(
+    let text = format!(
         "{dataset}/dt={}/schema_version={}/revision={}",
         key.dt, key.schema_version, key.revision
-    ))
+    );
+    id_of(blake3::Hasher::new().update(text.as_bytes()))
 }
 
 /// Id of a data file: `data_file.id`.
 #[must_use]
 pub fn file_id(partition_id: &str, name: &str) -> String {
-    id_of(&format!("{partition_id}/{name}"))
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(partition_id.as_bytes());
+    id_of(hasher.update(b"/").update(name.as_bytes()))
 }
 
 /// Checksum of a partition: BLAKE3 over the hex digits of its file hashes, in order of file names.

@@ -9,6 +9,7 @@
 //!
 //! The trait is what SQLite, PostgreSQL and MySQL do alike; `suite` is its one set of tests.
 
+mod ahead;
 mod bound;
 mod commit;
 mod footer;

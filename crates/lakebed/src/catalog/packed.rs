@@ -14,7 +14,7 @@
 //! plus 2 where the largest is.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use crate::catalog::{ColumnStats, StatValue};
@@ -46,13 +46,13 @@ impl PackedStats {
                     column.name
                 )));
             }
-            shape.add(column.field_id, &column.name, kind)?;
+            shape.add(column.field_id, &column.name, kind);
             let exact = (column.min_exact, column.max_exact);
             let min = column.min.as_ref().map(Value::of);
             let max = column.max.as_ref().map(Value::of);
-            values.add(column.null_count, (min, max), exact)?;
+            values.add(column.null_count, (min, max), exact);
         }
-        values.finish(&shape.finish()?)
+        Ok(values.finish(&shape.finish()))
     }
 
     /// All columns, by field id.
@@ -111,21 +111,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    fn write(self, to: &mut Vec<u8>) -> std::io::Result<()> {
+    /// As a JSON text.
+    fn write(self, to: &mut String) {
         match self {
-            Self::Text(text) => return Ok(serde_json::to_writer(to, text)?),
-            Self::Int(n) => {
-                to.push(b'"');
-                serde_json::to_writer(&mut *to, &n)?;
-            }
-            Self::Decimal(n) => {
-                to.push(b'"');
-                serde_json::to_writer(&mut *to, &n)?;
-            }
-            Self::Float(x) => write!(to, "\"{x:?}")?,
+            Self::Text(text) => push_text(to, text),
+            Self::Int(n) => push_int(to, n),
+            Self::Decimal(n) => match i64::try_from(n) {
+                Ok(n) => push_int(to, n),
+                Err(_) => push_shown(to, n),
+            },
+            Self::Float(x) => push_shown(to, format_args!("{x:?}")),
         }
-        to.push(b'"');
-        Ok(())
     }
 
     fn read(kind: &str, text: &str) -> Option<StatValue> {
@@ -139,24 +135,73 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Adds a JSON text.
+fn push_text(to: &mut String, text: &str) {
+    // All of these are characters of their own.
+    let is_special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    to.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(is_special) {
+        let (plain, special) = rest.split_at(at);
+        to.push_str(plain);
+        let mut special = special.chars();
+        match special.next() {
+            Some('"') => to.push_str("\\\""),
+            Some('\\') => to.push_str("\\\\"),
+            Some('\n') => to.push_str("\\n"),
+            Some(other) => push_fmt(to, format_args!("\\u{:04x}", u32::from(other))),
+            None => {}
+        }
+        rest = special.as_str();
+    }
+    to.push_str(rest);
+    to.push('"');
+}
+
+/// Adds a whole number as a JSON text, digit by digit: there are some twenty in each file.
+fn push_int(to: &mut String, n: i64) {
+    let mut digits = [b'0'; 20];
+    let (mut used, mut rest) = (0, n.unsigned_abs());
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        (used, rest) = (used + 1, rest / 10);
+        if rest == 0 {
+            break;
+        }
+    }
+    let shown = digits.get(digits.len() - used..).unwrap_or_default();
+    to.push_str(if n < 0 { "\"-" } else { "\"" });
+    to.push_str(std::str::from_utf8(shown).unwrap_or_default());
+    to.push('"');
+}
+
+/// Adds a number as a JSON text.
+fn push_shown(to: &mut String, number: impl fmt::Display) {
+    push_fmt(to, format_args!("\"{number}\""));
+}
+
+fn push_fmt(to: &mut String, shown: fmt::Arguments<'_>) {
+    // A text takes whatever is written.
+    to.write_fmt(shown).unwrap_or_default();
+}
+
 /// A JSON list, an element a line.
 #[derive(Debug, Default)]
-struct Lines(Vec<u8>);
+struct Lines(String);
 
 impl Lines {
     /// Where the next element is to be written.
-    fn next(&mut self) -> &mut Vec<u8> {
-        let start: &[u8] = if self.0.is_empty() { b"[\n" } else { b",\n" };
-        self.0.extend_from_slice(start);
+    fn next(&mut self) -> &mut String {
+        self.0
+            .push_str(if self.0.is_empty() { "[\n" } else { ",\n" });
         &mut self.0
     }
 
-    fn finish(mut self) -> Result<String> {
+    fn finish(mut self) -> String {
         if !self.0.is_empty() {
-            self.0.extend_from_slice(b"\n]");
+            self.0.push_str("\n]");
         }
-        String::from_utf8(self.0)
-            .map_err(|e| Error::internal("write column statistics as JSON").caused_by(e))
+        self.0
     }
 
     fn of(text: &str) -> Option<impl Iterator<Item = &str>> {
@@ -170,13 +215,20 @@ impl Lines {
 pub(super) struct ShapeWriter(Lines);
 
 impl ShapeWriter {
-    pub(super) fn add(&mut self, id: u32, name: &str, kind: Option<&'static str>) -> Result<()> {
-        serde_json::to_writer(self.0.next(), &(id, name, kind))
-            .map_err(|e| Error::internal("write the name of a column as JSON").caused_by(e))
+    pub(super) fn add(&mut self, id: u32, name: &str, kind: Option<&'static str>) {
+        let to = self.0.next();
+        push_fmt(to, format_args!("[{id},"));
+        push_text(to, name);
+        to.push(',');
+        match kind {
+            Some(kind) => push_text(to, kind),
+            None => to.push_str("null"),
+        }
+        to.push(']');
     }
 
-    pub(super) fn finish(self) -> Result<Arc<str>> {
-        Ok(self.0.finish()?.into())
+    pub(super) fn finish(self) -> Arc<str> {
+        self.0.finish().into()
     }
 }
 
@@ -186,7 +238,7 @@ pub(super) struct ValuesWriter(Lines);
 
 impl ValuesWriter {
     pub(super) fn with_capacity(bytes: usize) -> Self {
-        Self(Lines(Vec::with_capacity(bytes)))
+        Self(Lines(String::with_capacity(bytes)))
     }
 
     pub(super) fn add(
@@ -194,37 +246,33 @@ impl ValuesWriter {
         null_count: Option<u64>,
         (min, max): (Option<Value<'_>>, Option<Value<'_>>),
         (min_exact, max_exact): (bool, bool),
-    ) -> Result<()> {
-        self.write(null_count, [min, max], [min_exact, max_exact])
-            .map_err(|e| Error::internal("write column statistics as JSON").caused_by(e))
-    }
-
-    fn write(
-        &mut self,
-        null_count: Option<u64>,
-        bounds: [Option<Value<'_>>; 2],
-        [min_exact, max_exact]: [bool; 2],
-    ) -> std::io::Result<()> {
+    ) {
         let to = self.0.next();
-        to.push(b'[');
-        serde_json::to_writer(&mut *to, &null_count)?;
-        for bound in bounds {
-            to.push(b',');
+        match null_count {
+            Some(0) => to.push_str("[0"),
+            Some(count) => push_fmt(to, format_args!("[{count}")),
+            None => to.push_str("[null"),
+        }
+        for bound in [min, max] {
+            to.push(',');
             match bound {
-                Some(value) => value.write(to)?,
-                None => to.extend_from_slice(b"null"),
+                Some(value) => value.write(to),
+                None => to.push_str("null"),
             }
         }
-        let exact = u8::from(min_exact) + 2 * u8::from(max_exact);
-        to.extend_from_slice(&[b',', b'0' + exact, b']']);
-        Ok(())
+        to.push_str(match (min_exact, max_exact) {
+            (false, false) => ",0]",
+            (true, false) => ",1]",
+            (false, true) => ",2]",
+            (true, true) => ",3]",
+        });
     }
 
-    pub(super) fn finish(self, shape: &Arc<str>) -> Result<PackedStats> {
-        Ok(PackedStats {
+    pub(super) fn finish(self, shape: &Arc<str>) -> PackedStats {
+        PackedStats {
             shape: Arc::clone(shape),
-            values: self.0.finish()?.into(),
-        })
+            values: self.0.finish().into(),
+        }
     }
 }
 

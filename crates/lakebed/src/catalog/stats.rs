@@ -12,6 +12,7 @@ use crate::catalog::FileStats;
 use crate::catalog::bound::{Class, Merged};
 use crate::catalog::footer::{Footer, schema_end};
 use crate::catalog::packed::{PackedStats, ShapeWriter, ValuesWriter};
+use crate::catalog::thrift::Damage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{DatasetState, find_file};
 use crate::name::{AttemptId, DatasetRef};
@@ -68,20 +69,13 @@ impl LastSchema {
 /// Why a footer cannot be read.
 #[derive(Debug)]
 enum Unreadable {
-    Damaged(&'static str),
+    Damaged(Damage),
     Schema(parquet::errors::ParquetError),
-    Failed(Error),
 }
 
-impl From<&'static str> for Unreadable {
-    fn from(why: &'static str) -> Self {
+impl From<Damage> for Unreadable {
+    fn from(why: Damage) -> Self {
         Self::Damaged(why)
-    }
-}
-
-impl From<Error> for Unreadable {
-    fn from(e: Error) -> Self {
-        Self::Failed(e)
     }
 }
 
@@ -101,13 +95,13 @@ impl Known {
         let mut shape = ShapeWriter::default();
         for column in &columns {
             let name = schema.column(column.leaf);
-            shape.add(column.field_id, name.name(), column.class.kind())?;
+            shape.add(column.field_id, name.name(), column.class.kind());
         }
         Ok(Self {
             begin: footer.get(..end).unwrap_or(footer).to_vec(),
             wanted,
             columns,
-            shape: shape.finish()?,
+            shape: shape.finish(),
             values_bytes: 0,
         })
     }
@@ -127,9 +121,9 @@ impl Known {
                 merged.add(*rows, chunk, of, order.copied())?;
             }
             let ((min, min_exact), (max, max_exact)) = (merged.min.finish(), merged.max.finish());
-            values.add(merged.null_count, (min, max), (min_exact, max_exact))?;
+            values.add(merged.null_count, (min, max), (min_exact, max_exact));
         }
-        let stats = values.finish(&self.shape)?;
+        let stats = values.finish(&self.shape);
         // The next file has about as many.
         self.values_bytes = stats.values().len() + 64;
         Ok((footer.rows, stats))
@@ -175,12 +169,12 @@ pub async fn read_footer_stats(
         }
     }
     let last = data_file_path(dataset, partition, &file.name);
-    let staged = attempt.map(|a| staged_path(a, &last));
+    if let Some(columns) = find_stats(lake, &last, file, last_schema).await? {
+        return Ok(Some(stats(columns)));
+    }
     // The final place once more at the end: the file may move between the first two looks.
-    for path in [Some(&last), staged.as_ref(), Some(&last)]
-        .into_iter()
-        .flatten()
-    {
+    let staged = attempt.map(|a| staged_path(a, &last));
+    for path in staged.iter().chain([&last]) {
         if let Some(columns) = find_stats(lake, path, file, last_schema).await? {
             return Ok(Some(stats(columns)));
         }
@@ -236,9 +230,8 @@ async fn find_stats(
 fn unreadable(path: &StorePath, why: Unreadable) -> Error {
     let what = "its footer cannot be read";
     match why {
-        Unreadable::Damaged(why) => corrupt(path, what).caused_by(why),
+        Unreadable::Damaged(why) => corrupt(path, what).caused_by(why.text()),
         Unreadable::Schema(e) => corrupt(path, what).caused_by(e),
-        Unreadable::Failed(e) => e.with("file", path),
     }
 }
 

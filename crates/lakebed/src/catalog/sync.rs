@@ -5,23 +5,25 @@
 //! (CAT-2). A catalog that is ahead of its log or that knows another past is refused (CAT-3). Whatever
 //! ends a sync, the records before it are applied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use crate::catalog::ahead::{Ahead, ReadAhead, walk_from};
 use crate::catalog::foreign::foreign_catalog;
 use crate::catalog::schemas::{put_missing, sync_schemas};
-use crate::catalog::wanted::{Future, Prepared, Stop, brings_back};
+use crate::catalog::wanted::{Future, Prepared, Stop};
 use crate::catalog::{ApplyOutcome, Catalog, NextRecord, SchemaRow};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::{LogWalk, LoggedRecord, check_position, list_datasets};
+use crate::log::{LoggedRecord, check_position, list_datasets};
 use crate::name::DatasetRef;
 use crate::spec::LogPosition;
 use crate::store::Lake;
 
-/// Records held in memory at most; of more, batches are read a second time.
-const FEW_RECORDS: usize = 4096;
+/// Datasets whose records are read while one is applied.
+const LOOKS_AHEAD: usize = 2;
 
 /// What a sync did to one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -133,27 +135,28 @@ pub async fn sync_all(lake: &Lake, catalog: &dyn Catalog) -> Result<Vec<SyncRepo
     let mut datasets: BTreeMap<DatasetRef, LogPosition> =
         found.map(|d| (d, LogPosition::START)).collect();
     datasets.extend(known);
-    let mut waiting = datasets.into_iter();
-    let mut next = waiting.next();
-    let mut seen = Seen::default();
-    let mut reports = Vec::new();
-    while let Some((dataset, _)) = next {
-        next = waiting.next();
-        // While a dataset is applied, the records of the next one are read, and what goes in with the
-        // first of them. What is wrong with them is told in its turn.
+    // While a dataset is applied, the records of the next ones are read, and what goes in with the first of
+    // them. What is wrong with them is told in its turn.
+    let look = |(dataset, from): (DatasetRef, LogPosition)| {
+        let lake = lake.clone();
         let mut looks = JoinSet::new();
-        if let Some((dataset, from)) = next.clone() {
-            let lake = lake.clone();
-            looks.spawn(async move {
-                let ahead = Ahead::look(&lake, &dataset, from).await.ok()?;
-                Some(ahead.prepare(&lake).await)
-            });
-        }
+        let looked_at = dataset.clone();
+        looks.spawn(async move { Ahead::look(&lake, &looked_at, from).await.ok() });
+        (dataset, looks)
+    };
+    let mut waiting = datasets.into_iter();
+    let mut looks: VecDeque<_> = waiting.by_ref().take(1 + LOOKS_AHEAD).map(look).collect();
+    let mut reports = Vec::new();
+    while let Some((dataset, mut looked)) = looks.pop_front() {
+        looks.extend(waiting.next().map(look));
         sync_schemas(lake, catalog, &dataset).await?;
-        reports.push(sync_seen(lake, catalog, &dataset, std::mem::take(&mut seen)).await?);
-        if let Some(look) = looks.join_next().await {
-            seen.ahead = look.map_err(|e| Error::internal("read the log").caused_by(e))?;
-        }
+        let looked = looked.join_next().await.transpose();
+        let looked = looked.map_err(|e| Error::internal("read the log").caused_by(e))?;
+        let seen = Seen {
+            position: None,
+            ahead: looked.flatten(),
+        };
+        reports.push(sync_seen(lake, catalog, &dataset, seen).await?);
     }
     Ok(reports)
 }
@@ -180,125 +183,58 @@ enum Pass {
     Missing(Error),
 }
 
-/// The records after a position: what they say in the end, and the first of them.
-struct Ahead {
-    from: LogPosition,
-    /// Number of the last one.
-    last: u64,
-    future: Future,
-    /// All of them where they are few; a long log is read twice rather than held.
-    few: Option<Vec<LoggedRecord>>,
-    /// What goes in with the first of them, where it was read already.
-    first: Option<Prepared>,
-}
-
-impl Ahead {
-    async fn look(lake: &Lake, dataset: &DatasetRef, from: LogPosition) -> Result<Self> {
-        let mut ahead = Self {
-            last: from.number,
-            future: Future::default(),
-            few: Some(Vec::new()),
-            first: None,
-            from,
-        };
-        let mut walk = walk_from(lake, dataset, &ahead.from).await?;
-        loop {
-            let batch = walk.next_batch().await?;
-            let Some(last) = batch.last() else {
-                return Ok(ahead);
-            };
-            ahead.last = last.record.number;
-            batch.iter().for_each(|logged| ahead.future.note(logged));
-            let held = ahead.few.take();
-            ahead.few = held.filter(|few| few.len() < FEW_RECORDS);
-            if let Some(few) = &mut ahead.few {
-                few.extend(batch);
-            }
-        }
-    }
-}
-
-impl Ahead {
-    /// Reads what goes in with the first records, before it is their turn.
-    async fn prepare(mut self, lake: &Lake) -> Self {
-        if let Some(records) = &self.few
-            && records.first().is_some_and(|r| !brings_back(&r.record))
-        {
-            let prepared = Prepared::read(lake, None, records, &self.future).await;
-            // A file that is missing now may be where it belongs in its turn.
-            self.first = prepared.ok().filter(|p| p.stop.is_none());
-        }
-        self
-    }
-}
-
-async fn walk_from(lake: &Lake, dataset: &DatasetRef, from: &LogPosition) -> Result<LogWalk> {
-    if from.number == 0 {
-        LogWalk::whole(lake, dataset, from.clone()).await
-    } else {
-        LogWalk::after(lake, dataset, from.clone()).await
-    }
-}
-
 async fn apply_ahead(
     lake: &Lake,
     catalog: &dyn Catalog,
     ahead: Ahead,
     report: &mut SyncReport,
 ) -> Result<Pass> {
-    if let Some(records) = &ahead.few {
-        let known = (&**records, &ahead.future);
-        return apply_batches(lake, catalog, known, ahead.first, report).await;
+    let (from, last, future) = (ahead.from, ahead.last, ahead.future);
+    if let Some((records, read)) = ahead.few {
+        return apply_batches(lake, catalog, (records, future), read, report).await;
     }
-    let walk = walk_from(lake, &report.dataset, &ahead.from).await?;
-    let mut walk = walk.until(ahead.last);
+    let walk = walk_from(lake, &report.dataset, &from).await?;
+    let mut walk = walk.until(last);
     loop {
-        let batch = walk.next_batch().await?;
+        let batch = Arc::new(walk.next_batch().await?);
         if batch.is_empty() {
             return Ok(Pass::Done);
         }
-        match apply_batches(lake, catalog, (&batch, &ahead.future), None, report).await? {
+        let read = ReadAhead::begin(lake, &batch, &future, 0);
+        match apply_batches(lake, catalog, (batch, Arc::clone(&future)), read, report).await? {
             Pass::Done => {}
             other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
         }
     }
 }
 
-/// While a batch is applied, the footers of the next one are read.
+/// While a batch is applied, the footers of the next ones are read.
 async fn apply_batches(
     lake: &Lake,
     catalog: &dyn Catalog,
-    (records, future): (&[LoggedRecord], &Future),
-    first: Option<Prepared>,
+    (records, future): (Arc<Vec<LoggedRecord>>, Arc<Future>),
+    mut read: ReadAhead,
     report: &mut SyncReport,
 ) -> Result<Pass> {
-    let mut rest = records;
-    let mut prepared = match first {
-        Some(first) => first,
-        None => Prepared::read(lake, Some(catalog), rest, future).await?,
-    };
-    loop {
-        let now;
-        (now, rest) = rest.split_at(prepared.stats.len());
-        let is_early = |next: &LoggedRecord| prepared.stop.is_none() && !brings_back(&next.record);
-        let early = rest.first().is_some_and(is_early);
-        let read = async {
-            match early {
-                true => Some(Prepared::read(lake, None, rest, future).await),
-                false => None,
+    let mut at = 0;
+    while let Some(rest) = records.get(at..).filter(|rest| !rest.is_empty()) {
+        let prepared = match read.next().await {
+            Some(prepared) => prepared,
+            None => {
+                let prepared = Prepared::read(lake, Some(catalog), rest, &future).await?;
+                let next = at + prepared.stats.len();
+                read = ReadAhead::begin(lake, &records, &future, next);
+                prepared
             }
         };
-        let (applied, read) = tokio::join!(apply_prepared(catalog, now, prepared, report), read);
-        match applied? {
-            Pass::Done if rest.is_empty() => return Ok(Pass::Done),
+        at += prepared.stats.len();
+        let (now, _) = rest.split_at(prepared.stats.len());
+        match apply_prepared(catalog, now, prepared, report).await? {
             Pass::Done => {}
             other @ (Pass::Overtaken | Pass::Missing(_)) => return Ok(other),
         }
-        prepared = match read {
-            Some(read) => read?,
-            None => Prepared::read(lake, Some(catalog), rest, future).await?,
-        };
     }
+    Ok(Pass::Done)
 }
 
 async fn apply_prepared(

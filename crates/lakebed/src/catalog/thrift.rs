@@ -6,15 +6,61 @@
 /// How deep lists and structs may nest in what is passed over; footers nest five deep.
 const MAX_DEPTH: u32 = 32;
 
-/// Why bytes are not what they should be.
-pub(super) type Read<T> = std::result::Result<T, &'static str>;
+/// What was read, or why it could not be. The reason is a byte: every number of a footer goes through this.
+pub(super) type Read<T> = std::result::Result<T, Damage>;
 
-const ENDS_EARLY: &str = "it ends early";
+/// Why a footer cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damage {
+    EndsEarly,
+    EndlessNumber,
+    UnknownType,
+    FieldNumber,
+    NoStructs,
+    NoSchema,
+    SchemaNotFirst,
+    NoRows,
+    NegativeRows,
+    NoGroups,
+    NoColumns,
+    OtherColumns,
+    NegativeNulls,
+    NoOrder,
+    TwoOrders,
+    OtherOrders,
+    ShortBound,
+}
+
+impl Damage {
+    /// In words.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::EndsEarly => "it ends early, or nests too deep",
+            Self::EndlessNumber => "it holds a number that does not end",
+            Self::UnknownType => "it holds a type that does not exist",
+            Self::FieldNumber => "it holds a field whose number cannot be",
+            Self::NoStructs => "it holds a list of something else",
+            Self::NoSchema => "it has no schema",
+            Self::SchemaNotFirst => "its schema does not come first",
+            Self::NoRows => "it, or a row group of it, has no number of rows",
+            Self::NegativeRows => "a row group has negative rows",
+            Self::NoGroups => "it has no row groups",
+            Self::NoColumns => "a row group has no columns",
+            Self::OtherColumns => "a row group has other columns than its schema",
+            Self::NegativeNulls => "a column has negative nulls",
+            Self::NoOrder => "the order of a column is none",
+            Self::TwoOrders => "a column has two orders",
+            Self::OtherOrders => "it has orders of other columns than its schema",
+            Self::ShortBound => "a bound is too short for its type",
+        }
+    }
+}
 
 /// The type of a field or of the elements of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Kind {
-    True,
+    True = 1,
     False,
     Byte,
     I16,
@@ -30,6 +76,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    #[inline]
     fn of(nibble: u8) -> Read<Self> {
         Ok(match nibble {
             1 => Self::True,
@@ -45,7 +92,7 @@ impl Kind {
             11 => Self::Map,
             12 => Self::Struct,
             13 => Self::Uuid,
-            _ => return Err("it holds a type that does not exist"),
+            _ => return Err(Damage::UnknownType),
         })
     }
 }
@@ -66,28 +113,43 @@ impl<'a> Thrift<'a> {
         self.rest.len()
     }
 
+    #[inline]
     fn byte(&mut self) -> Read<u8> {
-        let (first, rest) = self.rest.split_first().ok_or(ENDS_EARLY)?;
+        let (first, rest) = self.rest.split_first().ok_or(Damage::EndsEarly)?;
         self.rest = rest;
         Ok(*first)
     }
 
+    #[inline]
     fn take(&mut self, length: usize) -> Read<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(ENDS_EARLY)?;
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(Damage::EndsEarly)?;
         self.rest = rest;
         Ok(taken)
     }
 
+    #[inline]
     fn varint(&mut self) -> Read<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
+        // Most numbers are small.
+        let first = self.byte()?;
+        if first & 0x80 == 0 {
+            return Ok(u64::from(first));
+        }
+        self.long_varint(first)
+    }
+
+    fn long_varint(&mut self, first: u8) -> Read<u64> {
+        let mut value = u64::from(first & 0x7f);
+        for shift in (7..64).step_by(7) {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
         }
-        Err("it holds a number that does not end")
+        Err(Damage::EndlessNumber)
     }
 
     /// A number of any width.
@@ -99,10 +161,11 @@ impl<'a> Thrift<'a> {
     /// A text or bytes.
     pub(super) fn binary(&mut self) -> Read<&'a [u8]> {
         let length = self.varint()?;
-        self.take(usize::try_from(length).map_err(|_| ENDS_EARLY)?)
+        self.take(usize::try_from(length).map_err(|_| Damage::EndsEarly)?)
     }
 
     /// The next field of a struct, after the one with the id `last`; `None` at its end.
+    #[inline]
     pub(super) fn field(&mut self, last: i16) -> Read<Option<(i16, Kind)>> {
         let head = self.byte()?;
         if head & 0xf == 0 {
@@ -112,79 +175,124 @@ impl<'a> Thrift<'a> {
             0 => i16::try_from(self.int()?).ok(),
             delta => last.checked_add(i16::from(delta)),
         };
-        let id = id.ok_or("it holds a field whose number cannot be")?;
+        let id = id.ok_or(Damage::FieldNumber)?;
         Ok(Some((id, Kind::of(head & 0xf)?)))
     }
 
     /// The head of a list or a set: the type of its elements, and how many there are.
     pub(super) fn list(&mut self) -> Read<(Kind, usize)> {
+        let (kind, count) = self.list_head()?;
+        Ok((Kind::of(kind)?, count))
+    }
+
+    fn list_head(&mut self) -> Read<(u8, usize)> {
         let head = self.byte()?;
         // Some writers leave the type of an empty list out.
         if head == 0 {
-            return Ok((Kind::Byte, 0));
+            return Ok((Kind::Byte as u8, 0));
         }
         let count = match head >> 4 {
-            15 => usize::try_from(self.varint()?).map_err(|_| ENDS_EARLY)?,
+            15 => usize::try_from(self.varint()?).map_err(|_| Damage::EndsEarly)?,
             count => usize::from(count),
         };
         // An element is a byte at least.
         if count > self.rest.len() {
-            return Err(ENDS_EARLY);
+            return Err(Damage::EndsEarly);
         }
-        Ok((Kind::of(head & 0xf)?, count))
+        Ok((head & 0xf, count))
     }
 
     /// Passes over a field of this type.
+    #[inline]
     pub(super) fn skip(&mut self, kind: Kind) -> Read<()> {
-        self.skip_within(kind, MAX_DEPTH)
-    }
-
-    fn skip_within(&mut self, kind: Kind, depth: u32) -> Read<()> {
-        let depth = depth.checked_sub(1).ok_or("it nests too deep")?;
-        match kind {
-            Kind::True | Kind::False => Ok(()),
-            Kind::Byte => self.byte().map(drop),
-            Kind::I16 | Kind::I32 | Kind::I64 => self.varint().map(drop),
-            Kind::Double => self.take(8).map(drop),
-            Kind::Uuid => self.take(16).map(drop),
-            Kind::Binary => self.binary().map(drop),
-            Kind::List | Kind::Set => {
-                let (kind, count) = self.list()?;
-                (0..count).try_for_each(|_| self.skip_element(kind, depth))
-            }
-            Kind::Map => self.skip_map(depth),
-            Kind::Struct => {
-                let mut last = 0;
-                while let Some((id, kind)) = self.field(last)? {
-                    last = id;
-                    self.skip_within(kind, depth)?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// In a list a truth is a byte; as a field it stands in the field's head.
-    fn skip_element(&mut self, kind: Kind, depth: u32) -> Read<()> {
-        match kind {
-            Kind::True | Kind::False => self.byte().map(drop),
-            _ => self.skip_within(kind, depth),
-        }
-    }
-
-    fn skip_map(&mut self, depth: u32) -> Read<()> {
-        let count = self.varint()?;
-        if count == 0 {
-            return Ok(());
-        }
-        let kinds = self.byte()?;
-        let (key, value) = (Kind::of(kinds >> 4)?, Kind::of(kinds & 0xf)?);
-        for _ in 0..count {
-            self.skip_element(key, depth)?;
-            self.skip_element(value, depth)?;
-        }
+        self.rest = after(self.rest, kind as u8, MAX_DEPTH).ok_or(Damage::EndsEarly)?;
         Ok(())
     }
+}
+
+/// What follows a field of this type, a nibble; `None` where it does not end, or nests too deep. By value, from
+/// slice to slice, and as small as it can be: most of a footer is passed over.
+fn after(rest: &[u8], kind: u8, depth: u32) -> Option<&[u8]> {
+    match kind {
+        // A truth stands in the field's head.
+        1 | 2 => Some(rest),
+        3 => rest.get(1..),
+        4..=6 => after_varint(rest),
+        7 => rest.get(8..),
+        8 => after_binary(rest),
+        9 | 10 => after_list(rest, depth.checked_sub(1)?),
+        11 => after_map(rest, depth.checked_sub(1)?),
+        12 => after_struct(rest, depth.checked_sub(1)?),
+        13 => rest.get(16..),
+        _ => None,
+    }
+}
+
+#[inline]
+fn after_varint(mut rest: &[u8]) -> Option<&[u8]> {
+    for _ in 0..10 {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        if byte & 0x80 == 0 {
+            return Some(rest);
+        }
+    }
+    None
+}
+
+#[inline]
+fn after_binary(rest: &[u8]) -> Option<&[u8]> {
+    let mut thrift = Thrift::new(rest);
+    thrift.binary().ok()?;
+    Some(thrift.rest)
+}
+
+fn after_struct(mut rest: &[u8], depth: u32) -> Option<&[u8]> {
+    loop {
+        let (head, after_head) = rest.split_first()?;
+        rest = after_head;
+        if head & 0xf == 0 {
+            return Some(rest);
+        }
+        if head >> 4 == 0 {
+            rest = after_varint(rest)?;
+        }
+        rest = after(rest, head & 0xf, depth)?;
+    }
+}
+
+fn after_list(rest: &[u8], depth: u32) -> Option<&[u8]> {
+    let mut thrift = Thrift::new(rest);
+    let (kind, count) = thrift.list_head().ok()?;
+    let mut rest = thrift.rest;
+    for _ in 0..count {
+        rest = after_element(rest, kind, depth)?;
+    }
+    Some(rest)
+}
+
+/// In a list a truth is a byte.
+#[inline]
+fn after_element(rest: &[u8], kind: u8, depth: u32) -> Option<&[u8]> {
+    match kind {
+        1 | 2 => rest.get(1..),
+        _ => after(rest, kind, depth),
+    }
+}
+
+fn after_map(rest: &[u8], depth: u32) -> Option<&[u8]> {
+    let mut thrift = Thrift::new(rest);
+    let count = thrift.varint().ok()?;
+    if count == 0 {
+        return Some(thrift.rest);
+    }
+    let kinds = thrift.byte().ok()?;
+    let mut rest = thrift.rest;
+    for _ in 0..count {
+        rest = after_element(rest, kinds >> 4, depth)?;
+        rest = after_element(rest, kinds & 0xf, depth)?;
+    }
+    Some(rest)
 }
 
 #[cfg(test)]

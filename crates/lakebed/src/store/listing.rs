@@ -122,7 +122,14 @@ fn walk(local: &Path, path: &str, into: &mut Vec<ListedFile>) -> Result<()> {
 fn entries(local: &Path, path: &str) -> Result<Vec<Entry>> {
     let opened = match fs::read_dir(local) {
         Ok(opened) => opened,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Vec::new());
+        }
         Err(e) => return Err(Error::io("list the folder", local.display(), e)),
     };
     let mut found = Vec::new();

@@ -278,7 +278,8 @@ impl Store for LocalStore {
 
     async fn find_size(&self, path: &StorePath) -> Result<Option<u64>> {
         let file = self.resolve(path);
-        Ok(absent("look at the file", &file, fs::metadata(&file))?.map(|m| m.len()))
+        let found = absent("look at the file", &file, fs::metadata(&file))?;
+        Ok(found.filter(fs::Metadata::is_file).map(|m| m.len()))
     }
 
     async fn read_range(&self, path: &StorePath, offset: u64, length: usize) -> Result<Bytes> {
@@ -304,9 +305,12 @@ impl Store for LocalStore {
             if wanted as u64 != size {
                 f.seek(SeekFrom::Start(size - wanted as u64))?;
             }
-            let mut bytes = vec![0; wanted];
-            f.read_exact(&mut bytes)?;
-            Ok((size, bytes.into()))
+            let mut bytes = Vec::with_capacity(wanted);
+            f.take(wanted as u64).read_to_end(&mut bytes)?;
+            match bytes.len() == wanted {
+                true => Ok((size, bytes.into())),
+                false => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
         };
         absent("read the file", &file, read())
     }

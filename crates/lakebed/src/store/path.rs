@@ -66,17 +66,17 @@ impl StorePath {
     /// This path with one more segment; the segment is escaped as Hive readers expect.
     #[must_use]
     pub fn child(&self, segment: &str) -> Self {
-        let escaped = utf8_percent_encode(segment, ESCAPED).to_string();
-        let escaped = match escaped.as_str() {
-            "." => "%2E".to_owned(),
-            ".." => "%2E%2E".to_owned(),
-            _ => escaped,
-        };
-        if self.0.is_empty() {
-            Self(escaped)
-        } else {
-            Self(format!("{}/{escaped}", self.0))
+        let mut path = String::with_capacity(self.0.len() + 1 + segment.len());
+        path.push_str(&self.0);
+        if !path.is_empty() {
+            path.push('/');
         }
+        match segment {
+            "." => path.push_str("%2E"),
+            ".." => path.push_str("%2E%2E"),
+            _ => path.extend(utf8_percent_encode(segment, ESCAPED)),
+        }
+        Self(path)
     }
 
     /// This path followed by another one.

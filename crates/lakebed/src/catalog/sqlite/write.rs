@@ -4,10 +4,10 @@
 //! so that each is prepared once a connection.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use sqlx::query_builder::Separated;
-use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
 
 use crate::catalog::key::{file_id, partition_checksum};
 use crate::catalog::sqlite::apply::APPLY;
@@ -17,51 +17,84 @@ use crate::catalog::{CommitRow, PackedStats, PartitionRow};
 use crate::error::{Error, Result};
 use crate::spec::PartitionKey;
 
-type Row<'q> = Separated<'q, Sqlite, &'static str>;
-
 /// Most variables of one statement that SQLite takes.
 const MAX_VARIABLES: usize = 32_766;
 /// Rows of one insert: while SQLite puts some, the next ones are bound.
-const SIZES: [usize; 4] = [512, 64, 8, 1];
+const SIZES: [usize; 6] = [512, 128, 32, 8, 2, 1];
 
 /// An insert of many rows: the columns, how many they are, and what follows the values.
 struct Insert {
     head: &'static str,
     width: usize,
     tail: &'static str,
+    /// The whole statement for each of the sizes, once it was needed.
+    texts: [OnceLock<Arc<str>>; SIZES.len()],
 }
 
-impl Insert {
-    /// The statement for the first of the rows, which are taken; `None` where there are none.
-    fn statement<T>(
-        &self,
-        rows: &mut &[T],
-        bind: &impl Fn(&mut Row<'_>, &T),
-    ) -> Option<QueryBuilder<Sqlite>> {
-        let fits = |n: &usize| *n <= rows.len() && n * self.width <= MAX_VARIABLES;
-        let count = SIZES.into_iter().find(fits)?;
-        let (now, later) = rows.split_at(count);
-        *rows = later;
-        let mut query = QueryBuilder::<Sqlite>::new(self.head);
-        query.push_values(now, |mut row, value| bind(&mut row, value));
-        query.push(self.tail);
-        Some(query)
+/// The values of rows on their way into a statement.
+#[derive(Default)]
+struct Row {
+    values: SqliteArguments,
+    error: Option<sqlx::error::BoxDynError>,
+}
+
+impl Row {
+    fn put<'t>(&mut self, value: impl Encode<'t, Sqlite> + Type<Sqlite>) -> &mut Self {
+        if let Err(e) = self.values.add(value) {
+            self.error.get_or_insert(e);
+        }
+        self
     }
 }
 
-const DATES: Insert = Insert {
-    head: "INSERT INTO date_completeness (layer, dataset, dt, source, is_complete, log_position) ",
-    width: 6,
-    tail: " ON CONFLICT (layer, dataset, dt) DO UPDATE SET is_complete = excluded.is_complete, \
+impl Insert {
+    const fn new(head: &'static str, width: usize, tail: &'static str) -> Self {
+        Self {
+            head,
+            width,
+            tail,
+            texts: [const { OnceLock::new() }; SIZES.len()],
+        }
+    }
+
+    /// The statement for the first of the rows, which are taken, and its values; `None` where there are none.
+    fn statement<T>(
+        &self,
+        rows: &mut &[T],
+        bind: &impl Fn(&mut Row, &T),
+    ) -> Option<(Arc<str>, Row)> {
+        let fits = |n: usize| n <= rows.len() && n * self.width <= MAX_VARIABLES;
+        let mut sizes = SIZES.into_iter().zip(&self.texts);
+        let (count, text) = sizes.find(|(n, _)| fits(*n))?;
+        let (now, later) = rows.split_at(count);
+        *rows = later;
+        let mut values = Row::default();
+        values.values.reserve(count * self.width, 0);
+        now.iter().for_each(|row| bind(&mut values, row));
+        let text = text.get_or_init(|| self.text(count).into());
+        Some((Arc::clone(text), values))
+    }
+
+    fn text(&self, count: usize) -> String {
+        let row = format!("({})", vec!["?"; self.width].join(", "));
+        let rows = vec![row.as_str(); count].join(", ");
+        format!("{}VALUES {rows}{}", self.head, self.tail)
+    }
+}
+
+static DATES: Insert = Insert::new(
+    "INSERT INTO date_completeness (layer, dataset, dt, source, is_complete, log_position) ",
+    6,
+    " ON CONFLICT (layer, dataset, dt) DO UPDATE SET is_complete = excluded.is_complete, \
            log_position = excluded.log_position",
-};
-const PARTITIONS: Insert = Insert {
-    head: "INSERT INTO dataset_partition_info (seq, id, layer, source, dataset, dt, schema_version, \
+);
+static PARTITIONS: Insert = Insert::new(
+    "INSERT INTO dataset_partition_info (seq, id, layer, source, dataset, dt, schema_version, \
            revision, base_path, file_count, row_count, byte_size, file_format, created_at, \
            updated_at, is_active, state, is_complete, checksum, provenance, \
            parent_partition_id, log_position) ",
-    width: 22,
-    tail: " ON CONFLICT (id) DO UPDATE SET base_path = excluded.base_path, \
+    22,
+    " ON CONFLICT (id) DO UPDATE SET base_path = excluded.base_path, \
            file_count = excluded.file_count, row_count = excluded.row_count, \
            byte_size = excluded.byte_size, file_format = excluded.file_format, \
            updated_at = excluded.updated_at, is_active = excluded.is_active, \
@@ -69,29 +102,29 @@ const PARTITIONS: Insert = Insert {
            checksum = excluded.checksum, provenance = excluded.provenance, \
            parent_partition_id = excluded.parent_partition_id, \
            log_position = excluded.log_position",
-};
-const FILES: Insert = Insert {
-    head: "INSERT INTO partition_file (seq, id, partition_seq, name, format, row_count, \
+);
+static FILES: Insert = Insert::new(
+    "INSERT INTO partition_file (seq, id, partition_seq, name, format, row_count, \
            byte_size, blake3, provenance, bounds, attempt, \"commit\", log_position) ",
-    width: 13,
-    tail: "",
-};
-const STATS: Insert = Insert {
-    head: "INSERT OR REPLACE INTO file_stats (file_seq, shape_seq, bounds) ",
-    width: 3,
-    tail: "",
-};
-const PARENTS: Insert = Insert {
-    head: "INSERT INTO partition_parent (partition_id, parent_partition_id, parent, log_position) ",
-    width: 4,
-    tail: " ON CONFLICT DO NOTHING",
-};
-const COMMITS: Insert = Insert {
-    head: "INSERT INTO commit_info (layer, dataset, number, hash, \"commit\", operation, at, \
+    13,
+    "",
+);
+static STATS: Insert = Insert::new(
+    "INSERT OR REPLACE INTO file_stats (file_seq, shape_seq, bounds) ",
+    3,
+    "",
+);
+static PARENTS: Insert = Insert::new(
+    "INSERT INTO partition_parent (partition_id, parent_partition_id, parent, log_position) ",
+    4,
+    " ON CONFLICT DO NOTHING",
+);
+static COMMITS: Insert = Insert::new(
+    "INSERT INTO commit_info (layer, dataset, number, hash, \"commit\", operation, at, \
            program, user, run, note, files_added, rows_added, rejected, dt_min, dt_max) ",
-    width: 16,
-    tail: "",
-};
+    16,
+    "",
+);
 
 /// The rows of the database while a batch is written.
 pub(super) struct Writer<'c> {
@@ -117,12 +150,16 @@ impl Writer<'_> {
         &mut self,
         what: &Insert,
         rows: &[T],
-        bind: impl Fn(&mut Row<'_>, &T) + Send + Sync,
+        bind: impl Fn(&mut Row, &T) + Send + Sync,
     ) -> Result<()> {
         let mut rest = rows;
         let mut next = what.statement(&mut rest, &bind);
-        while let Some(mut query) = next {
-            let put = self.execute(query.build());
+        while let Some((text, row)) = next {
+            if let Some(e) = row.error {
+                return Err(self.database.error(APPLY, sqlx::Error::Encode(e)));
+            }
+            let query = sqlx::query_with(AssertSqlSafe(text), row.values);
+            let put = self.execute(query);
             let bound = async { what.statement(&mut rest, &bind) };
             let done;
             (done, next) = tokio::join!(biased; put, bound);
@@ -146,12 +183,12 @@ impl Writer<'_> {
         }
         let place = Texts::of(batch);
         self.insert(&DATES, &rows, |row, (dt, is_complete, number)| {
-            row.push_bind(Arc::clone(&place.layer))
-                .push_bind(Arc::clone(&place.dataset))
-                .push_bind(dt.clone())
-                .push_bind(Arc::clone(&place.source))
-                .push_bind(i64::from(*is_complete))
-                .push_bind(*number);
+            row.put(Arc::clone(&place.layer))
+                .put(Arc::clone(&place.dataset))
+                .put(dt.clone())
+                .put(Arc::clone(&place.source))
+                .put(i64::from(*is_complete))
+                .put(*number);
         })
         .await
     }
@@ -172,28 +209,28 @@ impl Writer<'_> {
         }
         let place = Texts::of(batch);
         let put = self.insert(&PARTITIONS, &rows, |row, (seq, p, counts)| {
-            row.push_bind(*seq)
-                .push_bind(p.id.clone())
-                .push_bind(Arc::clone(&place.layer))
-                .push_bind(Arc::clone(&place.source))
-                .push_bind(Arc::clone(&place.dataset))
-                .push_bind(p.key.dt.to_string())
-                .push_bind(i64::from(p.key.schema_version))
-                .push_bind(i64::from(p.key.revision))
-                .push_bind(p.base_path.clone())
-                .push_bind(counts.files)
-                .push_bind(counts.rows)
-                .push_bind(counts.bytes)
-                .push_bind(p.file_format.as_str())
-                .push_bind(p.created_at.to_string())
-                .push_bind(p.updated_at.to_string())
-                .push_bind(i64::from(p.is_active))
-                .push_bind(p.state.as_str())
-                .push_bind(i64::from(p.is_complete))
-                .push_bind(counts.checksum.clone())
-                .push_bind(p.provenance.clone())
-                .push_bind(p.parent_partition_id.clone())
-                .push_bind(counts.number);
+            row.put(*seq)
+                .put(p.id.clone())
+                .put(Arc::clone(&place.layer))
+                .put(Arc::clone(&place.source))
+                .put(Arc::clone(&place.dataset))
+                .put(p.key.dt.to_string())
+                .put(i64::from(p.key.schema_version))
+                .put(i64::from(p.key.revision))
+                .put(p.base_path.clone())
+                .put(counts.files)
+                .put(counts.rows)
+                .put(counts.bytes)
+                .put(p.file_format.as_str())
+                .put(p.created_at.to_string())
+                .put(p.updated_at.to_string())
+                .put(i64::from(p.is_active))
+                .put(p.state.as_str())
+                .put(i64::from(p.is_complete))
+                .put(counts.checksum.clone())
+                .put(p.provenance.clone())
+                .put(p.parent_partition_id.clone())
+                .put(counts.number);
         });
         put.await.map(|()| seqs)
     }
@@ -280,9 +317,7 @@ impl Writer<'_> {
         // By key, so that the tree grows at its end.
         rows.sort_unstable_by_key(|(seq, ..)| *seq);
         self.insert(&STATS, &rows, |row, (seq, shape, stats)| {
-            row.push_bind(*seq)
-                .push_bind(*shape)
-                .push_bind(Arc::clone(stats.values()));
+            row.put(*seq).put(*shape).put(Arc::clone(stats.values()));
         })
         .await
     }
@@ -310,10 +345,10 @@ impl Writer<'_> {
             rows.push((parent, sql_int(parent.number)?));
         }
         self.insert(&PARENTS, &rows, |row, (parent, number)| {
-            row.push_bind(parent.partition.clone())
-                .push_bind(parent.parent_partition.clone())
-                .push_bind(parent.parent)
-                .push_bind(*number);
+            row.put(parent.partition.clone())
+                .put(parent.parent_partition.clone())
+                .put(parent.parent)
+                .put(*number);
         })
         .await
     }
@@ -349,24 +384,24 @@ impl Writer<'_> {
     }
 }
 
-fn put_commit(row: &mut Row<'_>, place: &Texts, commit: &CommitRow, ints: [i64; 4]) {
+fn put_commit(row: &mut Row, place: &Texts, commit: &CommitRow, ints: [i64; 4]) {
     let [number, files_added, rows_added, rejected] = ints;
-    row.push_bind(Arc::clone(&place.layer))
-        .push_bind(Arc::clone(&place.dataset))
-        .push_bind(number)
-        .push_bind(commit.hash.as_str())
-        .push_bind(commit.commit.as_str())
-        .push_bind(commit.operation.as_str())
-        .push_bind(commit.at.to_string())
-        .push_bind(commit.program.as_str())
-        .push_bind(commit.user.clone())
-        .push_bind(commit.run.clone())
-        .push_bind(commit.note.clone())
-        .push_bind(files_added)
-        .push_bind(rows_added)
-        .push_bind(rejected)
-        .push_bind(commit.dt_min.map(|d| d.to_string()))
-        .push_bind(commit.dt_max.map(|d| d.to_string()));
+    row.put(Arc::clone(&place.layer))
+        .put(Arc::clone(&place.dataset))
+        .put(number)
+        .put(commit.hash.as_str())
+        .put(commit.commit.as_str())
+        .put(commit.operation.as_str())
+        .put(commit.at.to_string())
+        .put(commit.program.as_str())
+        .put(commit.user.clone())
+        .put(commit.run.clone())
+        .put(commit.note.clone())
+        .put(files_added)
+        .put(rows_added)
+        .put(rejected)
+        .put(commit.dt_min.map(|d| d.to_string()))
+        .put(commit.dt_max.map(|d| d.to_string()));
 }
 
 fn ints<const N: usize>(values: [u64; N]) -> Result<[i64; N]> {
@@ -481,21 +516,21 @@ impl NewFile {
         }))
     }
 
-    fn bind(&self, row: &mut Row<'_>) {
+    fn bind(&self, row: &mut Row) {
         let [seq, rows, bytes, number] = self.ints;
-        row.push_bind(seq)
-            .push_bind(Arc::clone(&self.id))
-            .push_bind(self.partition)
-            .push_bind(Arc::clone(&self.name))
-            .push_bind(Arc::clone(&self.format))
-            .push_bind(rows)
-            .push_bind(bytes)
-            .push_bind(Arc::clone(&self.blake3))
-            .push_bind(Arc::clone(&self.provenance))
-            .push_bind(Arc::clone(&self.bounds))
-            .push_bind(self.attempt.clone())
-            .push_bind(Arc::clone(&self.commit))
-            .push_bind(number);
+        row.put(seq)
+            .put(Arc::clone(&self.id))
+            .put(self.partition)
+            .put(Arc::clone(&self.name))
+            .put(Arc::clone(&self.format))
+            .put(rows)
+            .put(bytes)
+            .put(Arc::clone(&self.blake3))
+            .put(Arc::clone(&self.provenance))
+            .put(Arc::clone(&self.bounds))
+            .put(self.attempt.clone())
+            .put(Arc::clone(&self.commit))
+            .put(number);
     }
 }
 

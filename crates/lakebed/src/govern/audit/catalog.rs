@@ -4,13 +4,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::catalog::{Catalog, PartitionRow};
 use crate::error::Result;
-use crate::govern::audit::collect::{DatasetView, View};
-use crate::govern::audit::each::in_order;
-use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
+use crate::govern::audit::collect::DatasetView;
+use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::{DatasetState, FileState, Partition, read_record};
 use crate::name::DatasetRef;
 use crate::spec::{LogPosition, PartitionKey};
@@ -20,53 +18,60 @@ use crate::store::Lake;
 const MAX_ROUNDS: usize = 20;
 const REBUILD: &str = "the log wins: run `lakebed catalog rebuild`";
 
+/// Whether the catalog belongs to this lake; where it does not, nothing else is to be said of it.
+pub(super) async fn check_lake(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    findings: &mut Vec<Finding>,
+) -> Result<bool> {
+    let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) else {
+        return Ok(true);
+    };
+    findings.push(Finding {
+        invariant: "CAT-3",
+        severity: Severity::Error,
+        dataset: None,
+        subject: catalog.location(),
+        message: format!(
+            "the catalog belongs to lake `{other}`, this lake is `{}`",
+            lake.id()
+        ),
+        repair: Repair::Manual {
+            advice: "check `lake` and `catalog` in lakebed.toml".into(),
+        },
+    });
+    Ok(false)
+}
+
+/// Compares what the catalog says of a dataset.
 pub(super) async fn check(
     lake: &Lake,
-    catalog: &Arc<dyn Catalog>,
-    view: &Arc<View>,
-    report: &mut AuditReport,
+    catalog: &dyn Catalog,
+    dataset: &DatasetRef,
+    data: &DatasetView,
+    findings: &mut Vec<Finding>,
 ) -> Result<()> {
-    if let Some(other) = catalog.find_lake().await?.filter(|id| id != lake.id()) {
-        report.findings.push(Finding {
-            invariant: "CAT-3",
-            severity: Severity::Error,
-            dataset: None,
-            subject: catalog.location(),
-            message: format!(
-                "the catalog belongs to lake `{other}`, this lake is `{}`",
-                lake.id()
-            ),
-            repair: Repair::Manual {
-                advice: "check `lake` and `catalog` in lakebed.toml".into(),
-            },
-        });
-        return Ok(());
+    check_schemas(catalog, dataset, data, findings).await?;
+    match &data.state {
+        Some(state) => check_dataset(lake, catalog, state, findings).await,
+        None => Ok(()),
     }
-    let looks = view.datasets.keys().cloned().map(|dataset| {
-        let (lake, catalog, view) = (lake.clone(), Arc::clone(catalog), Arc::clone(view));
-        async move {
-            let mut found = Vec::new();
-            if let Some(data) = view.datasets.get(&dataset) {
-                check_schemas(&*catalog, &dataset, data, &mut found).await?;
-                if let Some(state) = &data.state {
-                    check_dataset(&lake, &*catalog, state, &mut found).await?;
-                }
-            }
-            Ok(found)
-        }
-    });
-    for found in in_order(looks.collect()).await? {
-        report.findings.extend(found);
-    }
+}
+
+/// Datasets that the catalog knows and the lake does not.
+pub(super) async fn check_unknown(
+    lake: &Lake,
+    catalog: &dyn Catalog,
+    datasets: &BTreeSet<DatasetRef>,
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
     let positions = catalog.list_positions().await?.into_iter();
-    for (dataset, position) in
-        positions.filter(|(d, p)| p.number > 0 && !view.datasets.contains_key(d))
-    {
+    for (dataset, position) in positions.filter(|(d, p)| p.number > 0 && !datasets.contains(d)) {
         if read_record(lake, &dataset, 1).await?.is_some() {
             // Its first record came since the look at the lake.
             continue;
         }
-        report.findings.push(Finding {
+        findings.push(Finding {
             invariant: "CAT-3",
             severity: Severity::Error,
             dataset: Some(dataset),

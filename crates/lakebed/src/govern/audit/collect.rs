@@ -1,44 +1,50 @@
-//! What an audit looks at: the fold of every log and one listing of the lake.
+//! What an audit looks at: a listing of the lake, and dataset by dataset the fold of its log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::govern::audit::each::in_order;
 use crate::govern::audit::{Finding, Repair, Severity, checkpoint};
-use crate::log::{DatasetState, list_datasets, staged_attempts};
+use crate::log::{DatasetState, list_datasets, staged_attempts, staged_dataset};
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::registry::list_published;
-use crate::store::{
-    Lake, Layout, ListedFile, StorePath, log_record_path, partition_of, superseded_root,
-};
+use crate::store::{Lake, Layout, ListedFile, StorePath, partition_of};
+
+/// What an audit looks at before the datasets: one listing of what belongs to none of them alone.
+///
+/// Only what is small is kept for the whole of it. A dataset's fold and listing are made when it is its turn and
+/// go with it, so an audit holds as much as the largest datasets take, however many there are.
+pub(super) struct Overview {
+    pub(super) datasets: BTreeSet<DatasetRef>,
+    /// Attempts in the stage, by the dataset that their files are for.
+    pub(super) attempts: BTreeMap<Option<DatasetRef>, Vec<StagedAttempt>>,
+    pub(super) temporary: Vec<ListedFile>,
+    /// Files in layer folders that lie in the folder of no known dataset. What lies elsewhere is the
+    /// business of `strangers`.
+    pub(super) strangers: Vec<ListedFile>,
+}
+
+/// An attempt and its files in the stage.
+pub(super) type StagedAttempt = (AttemptId, Vec<ListedFile>);
 
 /// A dataset as an audit sees it.
 pub(super) struct DatasetView {
     /// Its fold; `None` when the log is broken.
     pub(super) state: Option<DatasetState>,
     /// Why the log is broken.
-    pub(super) error: Option<Error>,
-    /// Files in its data folder, by path.
+    error: Option<Error>,
+    /// Checkpoints that do not hold what the records say.
+    checkpoints: Vec<Finding>,
+    /// Files in its partition folders, by path.
     pub(super) listed: BTreeMap<StorePath, u64>,
+    /// Files beside its partition folders.
+    pub(super) strangers: Vec<ListedFile>,
+    pub(super) rejects: BTreeMap<StorePath, u64>,
+    /// Files of superseded partitions, and what else lies there.
+    pub(super) superseded: BTreeMap<StorePath, u64>,
     /// Published schema versions.
     pub(super) schemas: BTreeSet<u32>,
     /// Why they cannot be read.
     pub(super) schema_error: Option<Error>,
-}
-
-/// Everything an audit compares.
-pub(super) struct View {
-    pub(super) datasets: BTreeMap<DatasetRef, DatasetView>,
-    /// Checkpoints that do not hold what the records say.
-    checkpoints: Vec<Finding>,
-    pub(super) attempts: BTreeMap<AttemptId, Vec<ListedFile>>,
-    pub(super) temporary: Vec<ListedFile>,
-    pub(super) rejects: BTreeMap<StorePath, u64>,
-    /// Files of superseded partitions, and what else lies there.
-    pub(super) superseded: BTreeMap<StorePath, u64>,
-    /// Files in layer folders that lie in no partition folder of a known dataset. What lies elsewhere
-    /// is the business of `strangers`.
-    pub(super) strangers: Vec<ListedFile>,
 }
 
 /// An error that says something of the lake. A disk that fails, or a record of a newer format, says
@@ -57,8 +63,61 @@ fn judged(error: Error) -> Result<Error> {
     }
 }
 
+impl Overview {
+    pub(super) async fn collect(lake: &Lake) -> Result<Self> {
+        let mut folders = Vec::new();
+        for layer in Layer::ALL {
+            let root = StorePath::new(layer.as_str())?;
+            folders.extend(lake.store().list_entries(&root).await?);
+        }
+        let mut attempts: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (attempt, files) in staged_attempts(lake).await? {
+            let dataset = files.iter().find_map(|f| staged_dataset(&f.path));
+            attempts.entry(dataset).or_default().push((attempt, files));
+        }
+        let temporary = lake.store().list(&StorePath::new(Layout::PUTS)?).await?;
+        // After the folders: a dataset that comes meanwhile is no stranger.
+        let datasets: BTreeSet<DatasetRef> = list_datasets(lake).await?.into_iter().collect();
+        let mut strangers = Vec::new();
+        for folder in folders {
+            let dataset = folder.as_str().parse().ok();
+            if !dataset.is_some_and(|d: DatasetRef| datasets.contains(&d)) {
+                strangers.extend(list_all(lake, &folder).await?);
+            }
+        }
+        Ok(Self {
+            datasets,
+            attempts,
+            temporary,
+            strangers,
+        })
+    }
+}
+
+/// Every file below the entry; the entry itself where it is a file.
+pub(super) async fn list_all(lake: &Lake, entry: &StorePath) -> Result<Vec<ListedFile>> {
+    let mut files = lake.store().list(entry).await?;
+    if let Some(size_bytes) = lake.store().find_size(entry).await? {
+        let path = entry.clone();
+        files.push(ListedFile { path, size_bytes });
+    }
+    Ok(files)
+}
+
 impl DatasetView {
-    async fn collect(lake: &Lake, dataset: &DatasetRef) -> Result<(Self, Vec<Finding>)> {
+    /// Folders are listed before the log is read: what a running call moved in meanwhile is committed,
+    /// so its record is among those that are read, and no file of it looks like a stranger.
+    pub(super) async fn collect(lake: &Lake, dataset: &DatasetRef) -> Result<Self> {
+        let (mut listed, mut strangers) = (BTreeMap::new(), Vec::new());
+        let folder = StorePath::new(dataset.to_string())?;
+        hand_out(
+            lake.store().list(&folder).await?,
+            &mut listed,
+            &mut strangers,
+        );
+        let below = |root: &str| StorePath::new(format!("{root}/{dataset}"));
+        let rejects = sizes(lake, &below(Layout::REJECTS)?).await?;
+        let superseded = sizes(lake, &below(Layout::SUPERSEDED)?).await?;
         let mut checkpoints = Vec::new();
         let (state, error) = match checkpoint::fold(lake, dataset, &mut checkpoints).await {
             Ok(state) => (Some(state), None),
@@ -71,86 +130,39 @@ impl DatasetView {
             ),
             Err(error) => (BTreeSet::new(), Some(judged(error)?)),
         };
-        let view = Self {
+        Ok(Self {
             state,
             error,
-            listed: BTreeMap::new(),
-            schemas,
-            schema_error,
-        };
-        Ok((view, checkpoints))
-    }
-}
-
-impl View {
-    /// Folders are listed before logs are read: what a running call moved in meanwhile is committed,
-    /// so its record is among those that are read, and no file of it looks like a stranger.
-    pub(super) async fn collect(lake: &Lake) -> Result<Self> {
-        let mut listed = Vec::new();
-        for layer in Layer::ALL {
-            listed.extend(lake.store().list(&StorePath::new(layer.as_str())?).await?);
-        }
-        let attempts = staged_attempts(lake).await?;
-        let temporary = lake.store().list(&StorePath::new(Layout::PUTS)?).await?;
-        let rejects = sizes(lake, &StorePath::new(Layout::REJECTS)?).await?;
-        let superseded = sizes(lake, &superseded_root()).await?;
-        let mut datasets = BTreeMap::new();
-        let mut checkpoints = Vec::new();
-        let folds = list_datasets(lake).await?.into_iter().map(|dataset| {
-            let lake = lake.clone();
-            async move {
-                let collected = DatasetView::collect(&lake, &dataset).await?;
-                Ok((dataset, collected))
-            }
-        });
-        for (dataset, (view, found)) in in_order(folds.collect()).await? {
-            checkpoints.extend(found);
-            datasets.insert(dataset, view);
-        }
-        let strangers = hand_out(listed, &mut datasets);
-        Ok(Self {
-            datasets,
             checkpoints,
-            attempts,
-            temporary,
+            listed,
+            strangers,
             rejects,
             superseded,
-            strangers,
+            schemas,
+            schema_error,
         })
     }
 
-    /// Whether a log has gone on since.
-    pub(super) async fn is_outdated(&self, lake: &Lake) -> Result<bool> {
-        for (dataset, view) in &self.datasets {
-            let Some(state) = &view.state else { continue };
-            let next = log_record_path(dataset, state.position().number + 1);
-            if lake.store().find_size(&next).await?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// A finding for every log that does not fold, and those of checkpoints.
-    pub(super) fn log_findings(&self) -> Vec<Finding> {
-        let broken = self.datasets.iter().filter_map(broken_log);
-        broken.chain(self.checkpoints.iter().cloned()).collect()
+    /// A finding where the log does not fold, and those of checkpoints.
+    pub(super) fn log_findings(&mut self, dataset: &DatasetRef) -> Vec<Finding> {
+        let mut findings = std::mem::take(&mut self.checkpoints);
+        findings.extend(self.error.as_ref().map(|error| broken_log(dataset, error)));
+        findings
     }
 }
 
-/// Gives every listed file to its dataset; answers those that have none.
+/// Tells the files of partitions from what lies beside them.
 fn hand_out(
-    listed: Vec<ListedFile>,
-    datasets: &mut BTreeMap<DatasetRef, DatasetView>,
-) -> Vec<ListedFile> {
-    let mut strangers = Vec::new();
-    let mut listed = listed.into_iter().peekable();
-    while let Some(first) = listed.next() {
-        let home = partition_of(&first.path).and_then(|(dataset, _, _)| datasets.get_mut(&dataset));
-        let Some(view) = home else {
+    files: Vec<ListedFile>,
+    listed: &mut BTreeMap<StorePath, u64>,
+    strangers: &mut Vec<ListedFile>,
+) {
+    let mut files = files.into_iter().peekable();
+    while let Some(first) = files.next() {
+        if partition_of(&first.path).is_none() {
             strangers.push(first);
             continue;
-        };
+        }
         // What follows in the same folder has the same home.
         let folder = first.path.parent();
         let is_partition = partition_of(&folder).is_some();
@@ -158,21 +170,19 @@ fn hand_out(
             let parts = file.path.as_str().rsplit_once('/');
             is_partition && parts.is_some_and(|(parent, _)| parent == folder.as_str())
         };
-        view.listed.insert(first.path, first.size_bytes);
-        while let Some(file) = listed.next_if(is_next) {
-            view.listed.insert(file.path, file.size_bytes);
+        listed.insert(first.path, first.size_bytes);
+        while let Some(file) = files.next_if(is_next) {
+            listed.insert(file.path, file.size_bytes);
         }
     }
-    strangers
 }
 
-fn broken_log((dataset, view): (&DatasetRef, &DatasetView)) -> Option<Finding> {
-    let error = view.error.as_ref()?;
+fn broken_log(dataset: &DatasetRef, error: &Error) -> Finding {
     let invariant = ["LOG-1", "LOG-2", "LOG-3", "LOG-4"]
         .into_iter()
         .find(|id| error.context().iter().any(|(_, v)| v == id))
         .unwrap_or("LOG-3");
-    Some(Finding {
+    Finding {
         invariant,
         severity: Severity::Error,
         dataset: Some(dataset.clone()),
@@ -185,7 +195,7 @@ fn broken_log((dataset, view): (&DatasetRef, &DatasetView)) -> Option<Finding> {
                 .cloned()
                 .unwrap_or_else(|| "restore the log from a backup".into()),
         },
-    })
+    }
 }
 
 /// The sizes of all files below a folder.

@@ -1,28 +1,23 @@
-//! Folders against the log: data files, strangers, `_SUCCESS`, rejects, the stage.
+//! Folders against the log: data files, strangers, `_SUCCESS`, rejects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom};
-use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::error::{ErrorKind, Result};
-use crate::govern::audit::collect::{DatasetView, View};
-use crate::govern::audit::each::in_order;
-use crate::govern::audit::strangers::stranger;
+use crate::govern::audit::collect::DatasetView;
 use crate::govern::audit::superseded;
-use crate::govern::audit::{AuditOptions, AuditReport, Finding, Repair, Severity};
-use crate::log::{
-    DatasetState, FileState, Partition, expected_success, find_file, staged_dataset, staged_paths,
-};
-use crate::name::{AttemptId, ContentHash, DatasetRef, Layer};
+use crate::govern::audit::{AuditOptions, Finding, Repair, Severity};
+use crate::log::{DatasetState, FileState, Partition, expected_success, find_file};
+use crate::name::{ContentHash, DatasetRef, Layer};
 use crate::spec::{
     FileFormat, PartitionKey, PartitionState, SCHEMALESS_VERSION, SEEK_FOOTER_BYTES, SuccessSpec,
     decode_seek_table, decode_trailer, seek_table_bytes,
 };
 use crate::store::{
-    Lake, ListedFile, SUCCESS_NAME, StorePath, data_file_path, final_path, partition_dir,
-    rejects_dir, stage_dir, stage_root, staged_path, success_path,
+    Lake, SUCCESS_NAME, StorePath, data_file_path, partition_dir, rejects_dir, stage_root,
+    staged_path, success_path,
 };
 use crate::time::BusinessDate;
 
@@ -65,71 +60,25 @@ pub(super) fn manual(advice: &str) -> Repair {
     }
 }
 
+/// Files that were compared.
 pub(super) async fn check(
     lake: &Lake,
-    view: &Arc<View>,
+    state: &DatasetState,
+    data: &DatasetView,
     options: AuditOptions,
-    report: &mut AuditReport,
-) -> Result<()> {
-    let looks = view.datasets.keys().cloned().map(|dataset| {
-        let (lake, view) = (lake.clone(), Arc::clone(view));
-        async move { check_dataset(&lake, &view, &dataset, options).await }
-    });
-    for (compared, findings) in in_order(looks.collect()).await? {
-        report.files += compared;
-        report.findings.extend(findings);
-    }
-    check_stage(lake, view, report).await?;
-    for file in &view.strangers {
-        report.findings.push(Finding {
-            invariant: "FIL-2",
-            severity: Severity::Error,
-            dataset: None,
-            subject: file.path.to_string(),
-            message: "lies in a layer folder, but in no partition of a dataset of this lake".into(),
-            repair: manual("move it out of the lake; data enters through `lakebed ingest`"),
-        });
-    }
-    for file in &view.temporary {
-        report.findings.push(Finding {
-            invariant: "STG-2",
-            severity: Severity::Warning,
-            dataset: None,
-            subject: file.path.to_string(),
-            message: "a temporary file of an interrupted put is left".into(),
-            repair: Repair::DeleteTemporary {
-                path: file.path.clone(),
-            },
-        });
-    }
-    Ok(())
-}
-
-/// Files that were compared, and what was found.
-async fn check_dataset(
-    lake: &Lake,
-    view: &View,
-    dataset: &DatasetRef,
-    options: AuditOptions,
-) -> Result<(u64, Vec<Finding>)> {
-    let mut findings = Vec::new();
-    let Some(data) = view.datasets.get(dataset) else {
-        return Ok((0, findings));
-    };
-    let Some(state) = &data.state else {
-        return Ok((0, findings));
-    };
+    findings: &mut Vec<Finding>,
+) -> Result<u64> {
     let mut notes = Notes {
-        dataset,
-        findings: &mut findings,
+        dataset: state.dataset(),
+        findings,
     };
     let compared = check_files(lake, state, data, options, &mut notes).await?;
-    superseded::check(lake, state, view, &mut notes).await?;
+    superseded::check(lake, state, data, &mut notes).await?;
     check_success(lake, state, data, &mut notes).await?;
-    check_rejects(lake, state, view, options, &mut notes).await?;
+    check_rejects(lake, state, data, options, &mut notes).await?;
     check_schemas(state, data, &mut notes);
     advise(state, &mut notes);
-    Ok((compared, findings))
+    Ok(compared)
 }
 
 async fn check_files(
@@ -443,14 +392,14 @@ async fn check_success(
 async fn check_rejects(
     lake: &Lake,
     state: &DatasetState,
-    view: &View,
+    data: &DatasetView,
     options: AuditOptions,
     notes: &mut Notes<'_>,
 ) -> Result<()> {
     for (dt, date) in state.dates() {
         for rejects in &date.rejects {
             let path = rejects_dir(state.dataset(), *dt).child(&rejects.spec.name);
-            if view.rejects.get(&path) == Some(&rejects.spec.bytes) {
+            if data.rejects.get(&path) == Some(&rejects.spec.bytes) {
                 if options.deep
                     && !has_bytes(lake, &path, rejects.spec.bytes, &rejects.spec.blake3).await?
                 {
@@ -528,101 +477,6 @@ fn check_schemas(state: &DatasetState, data: &DatasetView, notes: &mut Notes<'_>
             advice,
         );
     }
-}
-
-async fn check_stage(lake: &Lake, view: &View, report: &mut AuditReport) -> Result<()> {
-    for (attempt, listed) in &view.attempts {
-        let files = still_there(lake, listed).await?;
-        if files.is_empty() {
-            continue;
-        }
-        let dataset = files.iter().find_map(|f| staged_dataset(&f.path));
-        let state = dataset
-            .as_ref()
-            .and_then(|d| view.datasets.get(d))
-            .and_then(|d| d.state.as_ref());
-        let committed = state.and_then(|s| Some((s, s.committed_attempt(attempt)?)));
-        let abandoned = state.is_some_and(|s| s.is_abandoned(attempt));
-        let (message, repair) = match (committed, abandoned, &dataset) {
-            (Some((state, number)), _, _) => {
-                let left = strangers_of_attempt(state, attempt, number, &files);
-                let waiting = files.len() - left.len();
-                report.findings.extend(left);
-                if waiting == 0 {
-                    continue;
-                }
-                (
-                    format!("{waiting} staged files of record {number} wait for their move"),
-                    Repair::FinishMoves,
-                )
-            }
-            (None, true, _) => (
-                format!(
-                    "{} staged files of an abandoned attempt are left",
-                    files.len()
-                ),
-                Repair::DeleteStage {
-                    attempt: attempt.clone(),
-                },
-            ),
-            (None, false, Some(_)) => (
-                format!(
-                    "{} staged files of an attempt that has not committed: a running call, or a dead one",
-                    files.len()
-                ),
-                Repair::Abandon {
-                    attempt: attempt.clone(),
-                },
-            ),
-            (None, false, None) => (
-                format!("{} staged files that belong to no dataset", files.len()),
-                manual("look at the folder and delete it"),
-            ),
-        };
-        report.findings.push(Finding {
-            invariant: "STG-1",
-            severity: Severity::Warning,
-            dataset,
-            subject: format!("attempt {attempt}"),
-            message,
-            repair,
-        });
-    }
-    Ok(())
-}
-
-/// Of files that were listed before the logs were read, those that have not moved on since: a running
-/// call names and moves its own.
-async fn still_there(lake: &Lake, listed: &[ListedFile]) -> Result<Vec<ListedFile>> {
-    let mut files = Vec::new();
-    for file in listed {
-        if lake.store().find_size(&file.path).await?.is_some() {
-            files.push(file.clone());
-        }
-    }
-    Ok(files)
-}
-
-/// Files in the stage of a committed attempt that its record does not name: no move waits for them.
-fn strangers_of_attempt(
-    state: &DatasetState,
-    attempt: &AttemptId,
-    number: u64,
-    files: &[ListedFile],
-) -> Vec<Finding> {
-    let stage = stage_dir(attempt);
-    let wanted = staged_paths(state, attempt, number);
-    let is_wanted = |file: &ListedFile| {
-        final_path(&stage, &file.path).is_some_and(|last| wanted.contains(&last))
-    };
-    files
-        .iter()
-        .filter(|f| !is_wanted(f))
-        .map(|f| {
-            let message = format!("lies in the stage of record {number}, which does not name it");
-            stranger(&f.path, &message)
-        })
-        .collect()
 }
 
 fn advise(state: &DatasetState, notes: &mut Notes<'_>) {

@@ -1,7 +1,8 @@
 //! Audit: log, catalog, `_SUCCESS` and folders compared both ways. The log wins.
 //!
 //! ```text
-//! collect (log folds, listing) -> check (findings, each with what repair would do) -> repair (apply)
+//! overview -> dataset by dataset: collect (log fold, listing) -> check (findings, each with what repair
+//! would do) -> repair (apply)
 //! ```
 //!
 //! The plan and its application share the findings: `--repair` does what the finding says and
@@ -30,6 +31,7 @@ mod each;
 mod files;
 mod rebuilt;
 mod repair;
+mod stage;
 mod strangers;
 mod superseded;
 
@@ -40,9 +42,11 @@ use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::error::Result;
+use crate::govern::audit::collect::{DatasetView, Overview};
+use crate::govern::audit::each::in_order;
 use crate::name::{AttemptId, DatasetRef};
 use crate::spec::By;
-use crate::store::{Lake, StorePath};
+use crate::store::{Lake, ListedFile, StorePath, log_record_path};
 use crate::time::BusinessDate;
 
 pub use repair::RepairReport;
@@ -194,38 +198,59 @@ pub async fn audit(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let view = Arc::new(collect::View::collect(lake).await?);
-        let report = look(lake, &catalog, &view, options).await?;
+        let (report, positions) = look(lake, &catalog, options).await?;
         let alarms = |f: &Finding| {
             f.severity != Severity::Advice && matches!(f.repair, Repair::Manual { .. })
         };
         let alarmed = report.findings.iter().any(alarms);
-        if !alarmed || rounds == MAX_ROUNDS || !view.is_outdated(lake).await? {
+        if !alarmed || rounds == MAX_ROUNDS || !is_outdated(lake, &positions).await? {
             return Ok(report);
         }
     }
 }
 
+/// Where the log of each dataset ended whose log could be read.
+type Positions = Vec<(DatasetRef, u64)>;
+
+/// Whether a log has gone on since.
+async fn is_outdated(lake: &Lake, positions: &Positions) -> Result<bool> {
+    for (dataset, number) in positions {
+        let next = log_record_path(dataset, number + 1);
+        if lake.store().find_size(&next).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 async fn look(
     lake: &Lake,
     catalog: &Arc<dyn Catalog>,
-    view: &Arc<collect::View>,
     options: AuditOptions,
-) -> Result<AuditReport> {
+) -> Result<(AuditReport, Positions)> {
+    let overview = Arc::new(Overview::collect(lake).await?);
     let mut report = AuditReport {
-        datasets: view.datasets.len(),
-        records: view
-            .datasets
-            .values()
-            .filter_map(|d| d.state.as_ref())
-            .map(|s| s.position().number)
-            .sum(),
-        files: 0,
-        findings: view.log_findings(),
+        datasets: overview.datasets.len(),
+        ..AuditReport::default()
     };
-    files::check(lake, view, options, &mut report).await?;
-    strangers::check(lake, view, &mut report).await?;
-    catalog::check(lake, catalog, view, &mut report).await?;
+    let is_ours = catalog::check_lake(lake, &**catalog, &mut report.findings).await?;
+    let looks = overview.datasets.iter().cloned().map(|dataset| {
+        let (lake, overview) = (lake.clone(), Arc::clone(&overview));
+        let catalog = is_ours.then(|| Arc::clone(catalog));
+        async move { look_at(&lake, catalog, &overview, dataset, options).await }
+    });
+    let mut positions = Positions::new();
+    for looked in in_order(looks.collect()).await? {
+        report.files += looked.files;
+        report.findings.extend(looked.findings);
+        positions.extend(looked.position);
+    }
+    report.records = positions.iter().map(|(_, number)| number).sum();
+    look_around(lake, &overview, &mut report.findings).await?;
+    if is_ours {
+        let datasets = &overview.datasets;
+        catalog::check_unknown(lake, &**catalog, datasets, &mut report.findings).await?;
+    }
     let catalog_is_level = report.findings.iter().all(|f| {
         let log_is_wrong = f.invariant.starts_with("LOG") && f.invariant != "LOG-10";
         !f.invariant.starts_with("CAT") && !log_is_wrong && f.invariant != "SCH-1"
@@ -241,7 +266,83 @@ async fn look(
             &b.subject,
         ))
     });
-    Ok(report)
+    Ok((report, positions))
+}
+
+/// What was found of one dataset.
+struct Looked {
+    files: u64,
+    findings: Vec<Finding>,
+    position: Option<(DatasetRef, u64)>,
+}
+
+/// Looks at all that concerns one dataset: its log, its folders, its attempts and its rows in the catalog, if
+/// that is of this lake. What was read of it is given up at the end.
+async fn look_at(
+    lake: &Lake,
+    catalog: Option<Arc<dyn Catalog>>,
+    overview: &Overview,
+    dataset: DatasetRef,
+    options: AuditOptions,
+) -> Result<Looked> {
+    let mut data = DatasetView::collect(lake, &dataset).await?;
+    let mut findings = data.log_findings(&dataset);
+    let files = match &data.state {
+        Some(state) => files::check(lake, state, &data, options, &mut findings).await?,
+        None => 0,
+    };
+    findings.extend(data.strangers.iter().map(beside_partitions));
+    strangers::check_rejects(lake, &data, &mut findings).await?;
+    let home = Some(dataset);
+    let attempts = overview.attempts.get(&home).map_or(&[][..], Vec::as_slice);
+    let state = data.state.as_ref();
+    stage::check(lake, home.as_ref(), state, attempts, &mut findings).await?;
+    if let (Some(catalog), Some(dataset)) = (catalog, &home) {
+        catalog::check(lake, &*catalog, dataset, &data, &mut findings).await?;
+    }
+    let number = data.state.map(|state| state.position().number);
+    Ok(Looked {
+        files,
+        findings,
+        position: home.zip(number),
+    })
+}
+
+/// Looks at what belongs to no dataset.
+async fn look_around(lake: &Lake, overview: &Overview, findings: &mut Vec<Finding>) -> Result<()> {
+    let of_none = overview.attempts.iter().filter(|(dataset, _)| {
+        dataset
+            .as_ref()
+            .is_none_or(|d| !overview.datasets.contains(d))
+    });
+    for (dataset, attempts) in of_none {
+        stage::check(lake, dataset.as_ref(), None, attempts, findings).await?;
+    }
+    findings.extend(overview.strangers.iter().map(beside_partitions));
+    findings.extend(overview.temporary.iter().map(|file| Finding {
+        invariant: "STG-2",
+        severity: Severity::Warning,
+        dataset: None,
+        subject: file.path.to_string(),
+        message: "a temporary file of an interrupted put is left".into(),
+        repair: Repair::DeleteTemporary {
+            path: file.path.clone(),
+        },
+    }));
+    strangers::check(lake, overview, findings).await
+}
+
+fn beside_partitions(file: &ListedFile) -> Finding {
+    Finding {
+        invariant: "FIL-2",
+        severity: Severity::Error,
+        dataset: None,
+        subject: file.path.to_string(),
+        message: "lies in a layer folder, but in no partition of a dataset of this lake".into(),
+        repair: Repair::Manual {
+            advice: "move it out of the lake; data enters through `lakebed ingest`".into(),
+        },
+    }
 }
 
 /// Applies what the findings say repair would do.

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::error::Result;
-use crate::govern::audit::collect::View;
-use crate::govern::audit::{AuditReport, Finding, Repair, Severity};
+use crate::govern::audit::collect::{DatasetView, Overview, list_all};
+use crate::govern::audit::{Finding, Repair, Severity};
 use crate::log::DatasetState;
 use crate::name::{AttemptId, DatasetRef, Layer};
 use crate::store::{
@@ -17,9 +17,14 @@ use crate::store::{
 
 /// What a file system itself keeps in the root of a disk.
 const OF_FILE_SYSTEM: &str = "lost+found";
+const UNKNOWN_REJECTS: &str = "lies among rejects, but no record of the log names it";
 const ADVICE: &str = "nothing reads it: move it out of the lake, or back to where it belongs; repair deletes no stranger";
 
-pub(super) async fn check(lake: &Lake, view: &View, report: &mut AuditReport) -> Result<()> {
+pub(super) async fn check(
+    lake: &Lake,
+    overview: &Overview,
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
     let root = StorePath::new("")?;
     let internal = StorePath::new(Layout::INTERNAL)?;
     let mut found = Vec::new();
@@ -45,23 +50,34 @@ pub(super) async fn check(lake: &Lake, view: &View, report: &mut AuditReport) ->
             found.push((entry, "lies among the files that Lakebed keeps for itself"));
         }
     }
-    for file in lake.store().list(&StorePath::new(Layout::LOGS)?).await? {
-        if !is_log_record(&file.path) {
-            found.push((file.path, "lies among log records and is none"));
+    let is_one: [(_, fn(&StorePath) -> bool, _); 3] = [
+        (
+            Layout::LOGS,
+            is_log_record,
+            "lies among log records and is none",
+        ),
+        (
+            Layout::SCHEMAS,
+            is_published_schema,
+            "lies among published schemas and is none",
+        ),
+        (
+            Layout::CHECKPOINTS,
+            |path| checkpoint_name(&path.file_name()).is_some(),
+            "lies among checkpoints and is none",
+        ),
+    ];
+    for (root, is_one, message) in is_one {
+        for folder in folders_of_datasets(lake, root).await? {
+            let files = list_all(lake, &folder).await?.into_iter().map(|f| f.path);
+            found.extend(files.filter(|f| !is_one(f)).map(|f| (f, message)));
         }
     }
-    for file in lake.store().list(&StorePath::new(Layout::SCHEMAS)?).await? {
-        if !is_published_schema(&file.path) {
-            found.push((file.path, "lies among published schemas and is none"));
-        }
-    }
-    for file in lake
-        .store()
-        .list(&StorePath::new(Layout::CHECKPOINTS)?)
-        .await?
-    {
-        if checkpoint_name(&file.path.file_name()).is_none() {
-            found.push((file.path, "lies among checkpoints and is none"));
+    for folder in folders_of_datasets(lake, Layout::REJECTS).await? {
+        // What is below the folder of a dataset is looked at with its log.
+        if dataset_of(&folder).is_none_or(|d| !overview.datasets.contains(&d)) {
+            let files = list_all(lake, &folder).await?;
+            found.extend(files.into_iter().map(|f| (f.path, UNKNOWN_REJECTS)));
         }
     }
     for file in lake.store().list(&flow_root()).await? {
@@ -69,22 +85,62 @@ pub(super) async fn check(lake: &Lake, view: &View, report: &mut AuditReport) ->
             found.push((file.path, "lies among the stamps of flows and is none"));
         }
     }
-    for path in unknown_rejects(lake, view).await? {
-        found.push((
-            path,
-            "lies among rejects, but no record of the log names it",
-        ));
-    }
     for path in unstaged(lake).await? {
         found.push((path, "lies in the stage, but belongs to no attempt"));
     }
     for (path, message) in found {
-        // A running call moves its own files on while this looks at them.
-        if is_there(lake, &path).await? {
-            report.findings.push(stranger(&path, message));
-        }
+        note(lake, &path, message, findings).await?;
     }
     Ok(())
+}
+
+/// The rejects of a dataset that its log does not name. What a broken log would say nobody knows.
+pub(super) async fn check_rejects(
+    lake: &Lake,
+    data: &DatasetView,
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
+    let Some(state) = &data.state else {
+        return Ok(());
+    };
+    let mut unknown: BTreeSet<&StorePath> = data.rejects.keys().collect();
+    remove_named(&mut unknown, state);
+    if !unknown.is_empty() {
+        // A commit that came after the fold has its rejects in the listing: look once more.
+        let state = DatasetState::load(lake, state.dataset()).await?;
+        remove_named(&mut unknown, &state);
+    }
+    for path in unknown {
+        note(lake, path, UNKNOWN_REJECTS, findings).await?;
+    }
+    Ok(())
+}
+
+/// A running call moves its own files on while this looks at them.
+async fn note(
+    lake: &Lake,
+    path: &StorePath,
+    message: &str,
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
+    if is_there(lake, path).await? {
+        findings.push(stranger(path, message));
+    }
+    Ok(())
+}
+
+/// The folders of datasets below a folder of the lake's own, and whatever lies beside them.
+async fn folders_of_datasets(lake: &Lake, root: &str) -> Result<Vec<StorePath>> {
+    let mut found = Vec::new();
+    for entry in lake.store().list_entries(&StorePath::new(root)?).await? {
+        let below = lake.store().list_entries(&entry).await?;
+        if below.is_empty() {
+            found.push(entry);
+        } else {
+            found.extend(below);
+        }
+    }
+    Ok(found)
 }
 
 async fn is_there(lake: &Lake, path: &StorePath) -> Result<bool> {
@@ -109,25 +165,7 @@ pub(super) fn stranger(path: &StorePath, message: &str) -> Finding {
     }
 }
 
-/// Files among the rejects that no log names. What a broken log would say nobody knows.
-async fn unknown_rejects(lake: &Lake, view: &View) -> Result<Vec<StorePath>> {
-    let mut unknown: BTreeSet<StorePath> = view.rejects.keys().cloned().collect();
-    for (dataset, data) in &view.datasets {
-        match &data.state {
-            Some(state) => remove_named(&mut unknown, state),
-            None => unknown.retain(|path| dataset_of(path).as_ref() != Some(dataset)),
-        }
-    }
-    // A commit that came after the fold has its rejects in the listing: look once more.
-    let touched: BTreeSet<DatasetRef> = unknown.iter().filter_map(dataset_of).collect();
-    for dataset in touched.iter().filter(|d| view.datasets.contains_key(*d)) {
-        let state = DatasetState::load(lake, dataset).await?;
-        remove_named(&mut unknown, &state);
-    }
-    Ok(unknown.into_iter().collect())
-}
-
-fn remove_named(unknown: &mut BTreeSet<StorePath>, state: &DatasetState) {
+fn remove_named(unknown: &mut BTreeSet<&StorePath>, state: &DatasetState) {
     for (dt, date) in state.dates() {
         let folder = rejects_dir(state.dataset(), *dt);
         for rejects in &date.rejects {

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use crate::error::Result;
-use crate::govern::audit::collect::View;
+use crate::govern::audit::collect::DatasetView;
 use crate::govern::audit::files::{Notes, manual};
 use crate::govern::audit::{Repair, Severity};
 use crate::log::{DatasetState, find_file};
 use crate::spec::PartitionState;
-use crate::store::{Lake, StorePath, superseded_root};
+use crate::store::{Lake, StorePath};
 
 pub(super) async fn check(
     lake: &Lake,
     state: &DatasetState,
-    view: &View,
+    data: &DatasetView,
     notes: &mut Notes<'_>,
 ) -> Result<()> {
     let mut known = BTreeSet::new();
@@ -23,7 +23,7 @@ pub(super) async fn check(
             let Some(path) = state.place_of(key, &file.spec.name) else {
                 continue;
             };
-            if view.superseded.get(&path) != Some(&file.spec.bytes) {
+            if data.superseded.get(&path) != Some(&file.spec.bytes) {
                 let elsewhere = find_file(lake, state, key, &file.spec.name).await?;
                 let size = lake.store().find_size(&path).await?;
                 match elsewhere {
@@ -48,12 +48,8 @@ pub(super) async fn check(
             known.insert(path);
         }
     }
-    let root = StorePath::new(format!("{}/{}", superseded_root(), state.dataset()))?;
-    for path in view.superseded.keys() {
-        if path.below(&root).is_some()
-            && !known.contains(path)
-            && !is_explained(lake, state, path).await?
-        {
+    for path in data.superseded.keys() {
+        if !known.contains(path) && !is_explained(lake, state, path).await? {
             notes.add(
                 "FIL-5",
                 Severity::Warning,
