@@ -109,6 +109,18 @@ impl FoldSource {
     }
 }
 
+/// Whether a fold could run: its inputs and what it writes are published, and its rules fit them.
+///
+/// # Errors
+/// What is missing.
+pub async fn check_fold(lake: &Lake, source: &SourceConfig, name: &FoldName) -> Result<()> {
+    match FoldSource::open(lake, source, name).await {
+        Ok(_) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Refused(refusal)) => Err(refusal.error),
+    }
+}
+
 /// A schema file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct WrittenSchema {
