@@ -13,15 +13,15 @@ use crate::lake::TestLake;
 const DAY: &str = "2026-11-30";
 const EVE: &str = "2026-11-29";
 
-fn source(query: &str) -> String {
+pub(crate) fn source(query: &str) -> String {
     format!(
         "class = \"log\"\n[dataset.rent]\nkey = [\"id\"]\n[dataset.\"rent.cities\"]\nkey = [\"city\"]\n[derive.cities]\n{query}\n"
     )
 }
 
-const GROUPED: &str = "sql = \"SELECT city, count(*) AS n, sum(price) AS total FROM clean.rent GROUP BY city\"\nparents = [\"clean/rent\"]";
+pub(crate) const GROUPED: &str = "sql = \"SELECT city, count(*) AS n, sum(price) AS total FROM clean.rent GROUP BY city\"\nparents = [\"clean/rent\"]";
 
-fn lake_of(query: &str) -> TestLake {
+pub(crate) fn lake_of(query: &str) -> TestLake {
     let lake = TestLake::new();
     lake.run(&["source", "add", "rent"]).ok();
     declare(&lake, query);

@@ -27,5 +27,6 @@ mod retype;
 mod revision;
 mod schema;
 mod shadow;
+mod shadow_tables;
 mod site;
 mod source;
