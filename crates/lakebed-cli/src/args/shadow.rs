@@ -15,7 +15,7 @@ pub(crate) struct ShadowArgs {
     /// The stage
     #[arg(value_enum, value_name = "STAGE", default_value_t = ShadowStage::Parse)]
     pub(crate) stage: ShadowStage,
-    /// Which fold or query, where the source has several
+    /// Which fold, query or shell stage, where the source has several
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// What is tried beside what there is: a file like source.toml, with other rules, queries or programs
@@ -44,4 +44,6 @@ pub(crate) enum ShadowStage {
     Fold,
     /// What a query gives for its parents
     Derive,
+    /// What the command of a shell stage leaves: its files
+    Shell,
 }

@@ -199,7 +199,16 @@ impl Declared {
     /// # Errors
     /// Those of the rules and of the files of queries.
     pub fn read(project: &Project, source: &SourceConfig) -> Result<Self> {
-        let file = project.source_file(&source.name).display().to_string();
+        Self::read_of(project, source, &project.source_file(&source.name))
+    }
+
+    /// Reads what a file like source.toml declares; files that it names lie beside source.toml.
+    ///
+    /// # Errors
+    /// As [`Self::read`], with that file.
+    pub fn read_of(project: &Project, source: &SourceConfig, path: &Path) -> Result<Self> {
+        let source_file = project.source_file(&source.name);
+        let file = path.display().to_string();
         let rules = match source.parse {
             Some(_) => Some(Rules::read(source, &file)?),
             None => None,
@@ -208,7 +217,8 @@ impl Declared {
         let parsed = rules.iter().flat_map(Rules::datasets);
         let mut derives = BTreeMap::new();
         for name in source.derive.keys() {
-            derives.insert(name.clone(), Derived::read(project, source, name)?);
+            let derived = Derived::read_of(source, name, (path, &source_file))?;
+            derives.insert(name.clone(), derived);
         }
         Ok(Self {
             source: source.name.clone(),

@@ -56,7 +56,8 @@ pub use seed::{
     PLAN_HEAD, PLAN_LINES, PlanHead, SeedAnswer, SeedOptions, SeedReport, explain_seed, plan_seeds,
 };
 pub use shadow::{
-    ShadowBegun, ShadowDate, ShadowFold, ShadowOptions, ShadowPair, ShadowRules, ShadowSummary,
-    ShadowTable, Shadowed, check_shadow_key, shadow_derived, shadow_key, summarize_shadow,
+    ShadowBegun, ShadowDate, ShadowFold, ShadowOptions, ShadowPair, ShadowRules, ShadowShell,
+    ShadowSummary, ShadowTable, Shadowed, check_shadow_key, shadow_derived, shadow_key,
+    summarize_shadow,
 };
 pub use turn::{FLOW_LEASES, is_running};

@@ -50,7 +50,7 @@ pub struct ShadowDay {
     pub format: u32,
     /// The source.
     pub source: SourceName,
-    /// The stage: `parse`, `fold.<name>`, `derive.<name>`.
+    /// The stage: `parse`, `fold.<name>`, `derive.<name>`, `shell.<name>`.
     pub stage: String,
     /// The business date.
     pub date: BusinessDate,
@@ -65,7 +65,8 @@ pub struct ShadowDay {
     /// Pages that both were given; absent where the stage reads no pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
-    /// Items by kind: `page`, `record <dataset>`, `link <stage>`, `total`; `row <dataset>`, `event <dataset>`.
+    /// Items by kind: `page`, `record <dataset>`, `link <stage>`, `total`; `row <dataset>`,
+    /// `event <dataset>`; `file`.
     pub items: BTreeMap<String, ShadowCounts>,
     /// In how many items a field differs, by dataset and path.
     pub fields: BTreeMap<String, u64>,

@@ -1,4 +1,6 @@
 //! Two queries over the same parents.
+//!
+//! SHD-2: both see a parent as it was after one record of its log.
 
 use std::collections::BTreeMap;
 use std::path::Path;

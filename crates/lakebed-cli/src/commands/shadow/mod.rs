@@ -3,15 +3,19 @@
 mod derived;
 mod tell;
 
-use lakebed::Result;
-use lakebed::config::SourceConfig;
+use std::path::Path;
+
+use lakebed::config::{SourceConfig, StageKind};
 use lakebed::flow::{
-    ShadowFold, ShadowOptions, ShadowPair, ShadowRules, Shadowed, summarize_shadow,
+    Declared, ShadowFold, ShadowOptions, ShadowPair, ShadowRules, ShadowShell, Shadowed, WHOLE_DAY,
+    summarize_shadow,
 };
 use lakebed::spec::{ShadowDay, ShadowVerdict};
 use lakebed::time::BusinessDate;
+use lakebed::{Error, Result};
 
 use crate::args::{ShadowArgs, ShadowStage, TextFormat};
+use crate::commands::crawl::stop_signal;
 use crate::commands::fold::fold_name;
 use crate::commands::parse::{Ruled, dates_of, source_beside};
 use crate::context::{Context, Globals};
@@ -32,6 +36,7 @@ enum Both<'a> {
     Parse(Box<(Ruled, Ruled)>),
     Fold(Box<ShadowFold>),
     Derive(Box<ShadowQueries<'a>>),
+    Shell(Box<ShadowShell>),
 }
 
 /// `lakebed shadow`
@@ -39,7 +44,7 @@ pub(crate) async fn run(args: ShadowArgs, globals: &Globals<'_>) -> Result<Exit>
     let dates = dates_of(&args.date)?;
     let context = Context::open(globals).await?;
     let source = context.project().load_source(&args.source.parse()?)?;
-    let both = Both::open(&args, (&context, &source), globals).await?;
+    let both = Both::open((&args, dates[0]), (&context, &source), globals).await?;
     let options = ShadowOptions {
         kept: context.project().root().join(FOLDER),
         ignored: args.ignore.clone(),
@@ -89,7 +94,7 @@ fn all_agree(days: &[ShadowDay]) -> bool {
 
 impl<'a> Both<'a> {
     async fn open(
-        args: &ShadowArgs,
+        (args, date): (&ShadowArgs, BusinessDate),
         (context, source): (&'a Context<'a>, &SourceConfig),
         globals: &Globals<'_>,
     ) -> Result<Self> {
@@ -115,6 +120,11 @@ impl<'a> Both<'a> {
                 let both = (source, (&new, args.with.as_path()));
                 Self::Derive(Box::new(ShadowQueries::open(context, both, name)?))
             }
+            ShadowStage::Shell => {
+                let new = source_beside(&source.name, &args.with)?;
+                let both = (source, (&new, args.with.as_path()));
+                Self::Shell(Box::new(open_shell(context, both, (name, date))?))
+            }
         })
     }
 
@@ -123,6 +133,7 @@ impl<'a> Both<'a> {
             Self::Parse(both) => rules_of(both, &both.0.folder()).pair(),
             Self::Fold(both) => Ok(both.pair().clone()),
             Self::Derive(both) => Ok(both.pair().clone()),
+            Self::Shell(both) => Ok(both.pair().clone()),
         }
     }
 
@@ -140,11 +151,12 @@ impl<'a> Both<'a> {
             }
             Self::Fold(both) => both.compare(date, options, progress),
             Self::Derive(both) => both.compare(date, options).await,
+            Self::Shell(both) => both.compare(date, options).await,
         }
     }
 }
 
-fn rules_of<'a>(both: &'a (Ruled, Ruled), folder: &'a std::path::Path) -> ShadowRules<'a> {
+fn rules_of<'a>(both: &'a (Ruled, Ruled), folder: &'a Path) -> ShadowRules<'a> {
     ShadowRules {
         source: &both.0.source.name,
         old: &both.0.rules,
@@ -153,11 +165,50 @@ fn rules_of<'a>(both: &'a (Ruled, Ruled), folder: &'a std::path::Path) -> Shadow
     }
 }
 
+/// The shell stage that is meant, as both files declare it.
+fn open_shell(
+    context: &Context<'_>,
+    (old, new): (&SourceConfig, (&SourceConfig, &Path)),
+    (given, date): (Option<&str>, BusinessDate),
+) -> Result<ShadowShell> {
+    let (project, lake) = (context.project(), context.lake());
+    let stages = old.flow.iter().flat_map(|flow| &flow.stage);
+    let shells = stages.filter(|stage| stage.kind == StageKind::Shell);
+    let names: Vec<&str> = shells
+        .map(|stage| stage.name.as_ref().map_or("shell", |name| name.as_str()))
+        .collect();
+    let name = match (given, names.as_slice()) {
+        (Some(name), _) => name,
+        (None, [only]) => only,
+        (None, []) => {
+            return Err(
+                Error::not_found(format!("`{}` has no shell stage", old.name)).hint(
+                    "a table [[flow.stage]] with kind = \"shell\" declares one: docs/flow.md",
+                ),
+            );
+        }
+        (None, names) => {
+            return Err(
+                Error::invalid(format!("`{}` has several shell stages", old.name))
+                    .hint(format!("name one with `--name`: {}", names.join(", "))),
+            );
+        }
+    };
+    let both = (
+        Declared::read(project, old)?,
+        Declared::read_of(project, new.0, new.1)?,
+    );
+    let root = std::path::absolute(project.root())
+        .map_err(|e| Error::io("find the folder", project.root().display(), e))?;
+    let run = WHOLE_DAY.parse()?;
+    ShadowShell::open((lake, &root), both, (name, date, &run), stop_signal()?)
+}
+
 fn refuse_name(name: Option<&str>) -> Result<()> {
     match name {
         None => Ok(()),
-        Some(_) => Err(lakebed::Error::invalid(
-            "`--name` says which fold or query, and this is parse",
+        Some(_) => Err(Error::invalid(
+            "`--name` says which fold, query or shell stage, and this is parse",
         )
         .hint("leave it out, or name the stage: `lakebed shadow SOURCE fold --name NAME`")),
     }

@@ -91,6 +91,7 @@ pub(super) fn tell_summary(
             ShadowStage::Parse => "put the new rules into source.toml; `lakebed parse --date` then makes revisions of the days you ask for".to_owned(),
             ShadowStage::Fold => format!("put the new rules into source.toml; they hold from the next day on, `lakebed fold {source} --date NEWEST --from FIRST` works earlier days out anew"),
             ShadowStage::Derive => format!("put the new query into source.toml; `lakebed derive {source} --date D --replace` makes revisions of the days you ask for"),
+            ShadowStage::Shell => format!("put the new command into source.toml; `lakebed run {source} --date D --from-stage STAGE` runs it for the days you ask for"),
         });
     }
     Ok(())

@@ -1,4 +1,7 @@
 //! A day that is folded, once more: of the rows that its snapshot was made of, into files outside of the lake.
+//!
+//! SHD-2: a day is folded of what its snapshot names and nothing else, as complete as it was; what is not there any more, as
+//! it was, makes the day none that can be compared.
 
 use std::path::Path;
 

@@ -18,7 +18,7 @@ pub(super) enum ItemVerdict {
 /// An item, compared.
 #[derive(Debug, Serialize)]
 pub(super) struct Compared {
-    /// `page`, `record <dataset>`, `link <stage>`, `total`; `row <dataset>`, `event <dataset>`.
+    /// `page`, `record <dataset>`, `link <stage>`, `total`; `row <dataset>`, `event <dataset>`; `file`.
     pub(super) kind: String,
     /// Which one.
     pub(super) key: String,

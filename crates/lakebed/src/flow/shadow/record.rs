@@ -152,6 +152,8 @@ impl ShadowDate {
         }
         let of_source = options.kept.join(pair.source.as_str());
         let alone = lock_folder(&of_source, "compare the stages of the source")?;
+        // What was found for other inputs counts no more.
+        remove(&day_path(&folder, date))?;
         let diffs = Diffs::create(&folder, date)?;
         Ok(ShadowBegun::Open(Box::new(Self {
             folder,
@@ -171,6 +173,17 @@ impl ShadowDate {
         fs::create_dir_all(&self.work)
             .map_err(|e| Error::io("create the folder", self.work.display(), e))?;
         Ok(&self.work)
+    }
+
+    /// Where its record will lie.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Ends it without a record.
+    pub(super) fn give_up(self) -> Result<()> {
+        remove(&self.diffs.path)?;
+        clear_work(&self.work)
     }
 
     /// One page more that both were given.
@@ -202,6 +215,15 @@ fn clear_work(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("delete the folder", folder.display(), e))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn remove(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("delete the file", file.display(), e))
         }
         _ => Ok(()),
     }

@@ -7,8 +7,11 @@ use parquet::arrow::ArrowWriter;
 
 use super::*;
 
-/// A table of id, city and count, in a file of its own.
-fn table(folder: &tempfile::TempDir, name: &str, rows: &[(Option<&str>, i64)]) -> ShadowTable {
+/// City and count.
+type Row = (Option<&'static str>, i64);
+
+/// A table in a file of its own.
+fn table(folder: &tempfile::TempDir, name: &str, rows: &[Row]) -> ShadowTable {
     let path = folder.path().join(name);
     let schema = Arc::new(Schema::new(vec![
         Field::new("city", DataType::Utf8, true),
@@ -35,7 +38,7 @@ fn table(folder: &tempfile::TempDir, name: &str, rows: &[(Option<&str>, i64)]) -
 fn compared(
     key: &[&str],
     nulls_first: bool,
-    (old, new): (&[(Option<&str>, i64)], &[(Option<&str>, i64)]),
+    (old, new): (&[Row], &[Row]),
 ) -> Result<Vec<(String, ItemVerdict)>> {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (
@@ -92,7 +95,7 @@ fn rows_meet_by_key_and_the_second_meets_the_second() {
 
 #[test]
 fn whole_rows_are_a_multiset() {
-    let rows: [(Option<&str>, i64); 3] = [(Some("a"), 1), (Some("a"), 1), (Some("a"), 2)];
+    let rows: [Row; 3] = [(Some("a"), 1), (Some("a"), 1), (Some("a"), 2)];
     assert_eq!(compared(&["city", "n"], false, (&rows, &rows)).unwrap(), []);
     let told = compared(&["city", "n"], false, (&rows, &rows[1..])).unwrap();
     assert_eq!(told, [("[\"a\",1] #2".to_owned(), ItemVerdict::OnlyOld)]);
@@ -100,7 +103,7 @@ fn whole_rows_are_a_multiset() {
 
 #[test]
 fn rows_in_another_order_are_refused() {
-    let (up, down): ([(Option<&str>, i64); 2], [(Option<&str>, i64); 2]) = (
+    let (up, down): ([Row; 2], [Row; 2]) = (
         [(Some("a"), 1), (Some("b"), 1)],
         [(Some("b"), 1), (Some("a"), 1)],
     );
