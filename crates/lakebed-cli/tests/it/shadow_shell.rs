@@ -112,9 +112,7 @@ fn commands_are_compared_by_what_they_leave() {
     let now = fs::read(project.join("reports").join(DAY).join("all.jsonl")).unwrap();
     assert_eq!(made, now);
     assert!(!project.join("shadow/zoo/work").exists());
-    lake.run(&["run", "zoo", "--date", DAY, "--dry-run"])
-        .ok()
-        .prints(&["report"]);
+    lake.run(&["status", "zoo", "--date", DAY]).ok();
     // Nothing is run again until an input is another one.
     fs::remove_file(project.join("same.sh")).unwrap();
     as_json(&lake, "same.sh", DAY, 0);
@@ -153,7 +151,7 @@ fn commands_that_cannot_be_compared_are_refused() {
         (("\"report\"", "\"other\""), 2, "has no stage `report`"),
         (
             ("\"{out}/reports\"", "\"reports\", \"{out}\""),
-            4,
+            1,
             "wrote files of the project",
         ),
     ] {

@@ -53,8 +53,8 @@ impl ShadowShell {
         stop: watch::Receiver<bool>,
     ) -> Result<Self> {
         let stage = |declared: &Declared| {
-            let graph = Graph::of(declared, date, run);
-            let stage = graph.and_then(|graph| graph.stage(name).cloned());
+            let graph = Graph::of(declared, date, run)?;
+            let stage = graph.stage(name).cloned();
             let stage = stage.map_err(|e| e.with("file", &declared.file))?;
             check(declared, &stage).map_err(|(key, error)| {
                 error
