@@ -20,9 +20,6 @@ const OF_FILE_SYSTEM: &str = "lost+found";
 const UNKNOWN_REJECTS: &str = "lies among rejects, but no record of the log names it";
 const ADVICE: &str = "nothing reads it: move it out of the lake, or back to where it belongs; repair deletes no stranger";
 
-/// Whether a path belongs where it lies.
-type IsOne = fn(&StorePath) -> bool;
-
 pub(super) async fn check(
     lake: &Lake,
     overview: &Overview,
@@ -53,7 +50,7 @@ pub(super) async fn check(
             found.push((entry, "lies among the files that Lakebed keeps for itself"));
         }
     }
-    let is_one: [(&str, IsOne, &str); 3] = [
+    let is_one: [(_, fn(&StorePath) -> bool, _); 3] = [
         (
             Layout::LOGS,
             is_log_record,
