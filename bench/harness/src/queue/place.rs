@@ -90,6 +90,7 @@ impl Place {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .row_buffer_size(512)
+            .pragma("cache_size", "-65536")
             .busy_timeout(std::time::Duration::from_secs(30));
         let pool = SqlitePoolOptions::new().max_connections(1);
         let pool = pool.connect_with(options).await.map_err(refuse)?;

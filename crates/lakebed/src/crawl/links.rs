@@ -10,6 +10,7 @@ use scraper::{Html, Selector};
 use crate::config::{CrawlConfig, ScopeConfig};
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, StageName};
+use crate::parse::read_html;
 use crate::queue::{DoneSpec, Expectation, KeyScope, NewRequest};
 use crate::spec::{CanonicalUrl, QueryOrder};
 
@@ -88,7 +89,15 @@ impl LinkRules {
         let Some(text) = page.text.filter(|_| rules.peek().is_some()) else {
             return done;
         };
-        let html = Html::parse_document(text);
+        let html = match read_html(text) {
+            Ok(html) => html,
+            // What it links to nobody knows (CRL-1).
+            Err(why) => {
+                let group = format!("links of {}: {why}", page.url.as_str());
+                done.expects.push(lost_link(&group));
+                return done;
+            }
+        };
         let base = base_of(&html, page.url);
         for (_, rule) in rules {
             self.apply(rule, page, &html, &base, &mut done);
@@ -151,6 +160,12 @@ pub(super) fn request(
         },
         ..NewRequest::get(stage.clone(), url.as_str())
     }
+}
+
+/// An expectation that nothing fulfils: a link that was there is lost, so the run closes red.
+fn lost_link(group: &str) -> Expectation {
+    let group = group_name(group);
+    Expectation { group, expected: 1 }
 }
 
 /// The name under which requests are counted: as it was told, or, where that is too long for the queue, its beginning and
@@ -278,15 +293,23 @@ mod tests {
 
     #[test]
     fn rubbish_gives_no_links() {
-        for html in [
-            "",
-            "<",
-            "<a class=item>",
-            "\u{0}<a class=item href>",
-            &"<div>".repeat(5000),
-        ] {
-            assert!(follow(html).children.len() <= 1, "{html:.20}");
+        for html in ["", "<", "<a class=item>", "\u{0}<a class=item href>"] {
+            let done = follow(html);
+            assert!(
+                done.children.len() <= 1 && done.expects.is_empty(),
+                "{html:.20}"
+            );
         }
+        // What is too deep to look through may have had links.
+        let deep = "<div>".repeat(200_000) + "<a class=item href=x>";
+        let done = follow(&deep);
+        assert_eq!((done.announced, done.children.len()), (0, 0));
+        assert_eq!(done.expects.len(), 1);
+        assert!(
+            done.expects[0].group.contains("nested deeper"),
+            "{:?}",
+            done.expects
+        );
         let bad = CONFIG.replace("a.item", "a..item");
         let config: CrawlConfig = crate::config::parse_toml(&bad, "source.toml").unwrap();
         assert!(

@@ -83,6 +83,11 @@ impl Dom {
     }
 }
 
+/// The tree of the text, within the same limits; otherwise why there is none.
+pub(crate) fn read_html(text: &str) -> Result<Html, String> {
+    Dom::parse(text).map(|dom| dom.html).map_err(|e| e.reason)
+}
+
 fn too_deep() -> PageError {
     PageError::new(
         "too_deep",

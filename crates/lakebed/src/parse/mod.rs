@@ -36,5 +36,6 @@ mod tokens;
 
 pub use command::{CommandParser, parse_with};
 pub use fixture::{Difference, EXPECTED_SUFFIX, Fixture, FixturePage, differences, gives};
+pub(crate) use html::read_html;
 pub use page::{PageInput, parse_page, whole_page};
 pub use rules::Rules;

@@ -77,7 +77,7 @@ async fn end_some(tx: &mut Tx, run_id: i64, which: &str) -> Result<i64, Fault> {
     );
     let rows = tx.rows(&sql, values![run_id, BATCH]).await?;
     for row in &rows {
-        let sql = "UPDATE queue_request_state SET state = 4, class = ?, ended_at = {now} \
+        let sql = "UPDATE queue_request_state SET state = 4, class = ?, {ended_at} = {now} \
             WHERE run_id = ? AND id = ? AND state IN (0, 3)";
         if tx
             .execute(sql, values![row.text(2)?, run_id, row.int(0)?])

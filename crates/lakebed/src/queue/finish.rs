@@ -382,9 +382,9 @@ pub(super) fn capture_bytes(done: &DoneSpec) -> Option<Vec<u8>> {
 }
 
 const MYSQL_SET: &str = "not_before = CASE WHEN d.pause IS NULL THEN s.not_before ELSE {now} + d.pause END, \
-    s.failures = s.failures + d.failed, s.slot = 0, s.class = d.class, s.capture = d.capture, s.status = d.status, \
-    s.announced = d.announced, s.inserted = d.inserted, s.duplicate = d.duplicate, s.out_of_scope = d.out_of_scope, \
-    s.ended_at = CASE WHEN d.state IN (2, 4) THEN {now} END, s.state = d.state";
+    s.failures = s.failures + d.failed, s.slot = 0, s.class = d.class, s.kept_capture = coalesce(d.capture, ''), \
+    s.kept_status = coalesce(d.status, 0), s.announced = d.announced, s.inserted = d.inserted, s.duplicate = d.duplicate, s.out_of_scope = d.out_of_scope, \
+    s.kept_ended_at = CASE WHEN d.state IN (2, 4) THEN {now} ELSE 0 END, s.state = d.state";
 
 /// All rows in one statement, as columns.
 async fn write_columns(

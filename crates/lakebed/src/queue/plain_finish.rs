@@ -77,8 +77,8 @@ const FOUND_MYSQL: &str = "SELECT s.id, s.lane_id, s.slot FROM JSON_TABLE(?, '$[
 const FINISH_MYSQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', \
     capture CHAR(32) PATH '$[2]', status BIGINT PATH '$[3]', announced BIGINT PATH '$[4]')) d \
     STRAIGHT_JOIN queue_request_state s ON s.run_id = ? AND s.id = d.id AND s.attempt = d.attempt \
-    SET s.class = NULL, s.capture = unhex(d.capture), s.status = d.status, s.announced = d.announced, s.inserted = 0, \
-    s.duplicate = 0, s.out_of_scope = d.announced, s.ended_at = {now}, s.state = 2 \
+    SET s.class = NULL, s.kept_capture = coalesce(unhex(d.capture), ''), s.kept_status = coalesce(d.status, 0), s.announced = d.announced, s.inserted = 0, \
+    s.duplicate = 0, s.out_of_scope = d.announced, s.kept_ended_at = {now}, s.state = 2 \
     WHERE s.state = 1 AND s.worker_id = ?";
 
 /// A success that brings nothing along.

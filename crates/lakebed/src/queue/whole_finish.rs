@@ -94,20 +94,17 @@ fn sqlite_rows(plain: &[Plain<'_>]) -> String {
 /// update of a join would go through a table of its own; this one goes through the key.
 fn mysql_script(worker: i64, run_id: i64, lane: i64, plain: &[Plain<'_>]) -> String {
     let ids: Vec<String> = plain.iter().map(|p| p.id.to_string()).collect();
-    let null = || "NULL".to_owned();
     let attempt = by_id(&ids, plain, |p| p.attempt.to_string());
     let capture = by_id(&ids, plain, |p| {
         let digits = p.done.capture.as_ref();
-        digits.map_or_else(null, |c| format!("x'{}'", c.as_str()))
+        digits.map_or_else(|| "''".to_owned(), |c| format!("x'{}'", c.as_str()))
     });
-    let status = by_id(&ids, plain, |p| {
-        p.done.status.map_or_else(null, |s| s.to_string())
-    });
+    let status = by_id(&ids, plain, |p| p.done.status.unwrap_or(0).to_string());
     let announced = by_id(&ids, plain, |p| signed(p.done.announced).to_string());
     let (count, ids) = (plain.len(), ids.join(","));
     format!(
-        "UPDATE queue_request_state SET class = NULL, capture = {capture}, status = {status}, announced = {announced}, \
-         inserted = 0, duplicate = 0, out_of_scope = {announced}, ended_at = {{now}}, state = 2 \
+        "UPDATE queue_request_state SET class = NULL, kept_capture = {capture}, kept_status = {status}, announced = {announced}, \
+         inserted = 0, duplicate = 0, out_of_scope = {announced}, kept_ended_at = {{now}}, state = 2 \
          WHERE run_id = {run_id} AND id IN ({ids}) AND attempt = {attempt} \
          AND state = 1 AND worker_id = {worker} AND lane_id = {lane} AND slot = 0; \
          INSERT INTO queue_progress (lane_id, worker_id, enqueued, done, dead, failed) \

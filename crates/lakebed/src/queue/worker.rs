@@ -198,7 +198,7 @@ impl Queue {
                 self.options.pause_us(failures, id)
             };
             let sql = "UPDATE queue_request_state SET state = ?, failures = failures + 1, slot = 0, class = 'lease_exhausted', \
-                not_before = {now} + ?, ended_at = CASE WHEN ? = 4 THEN {now} END \
+                not_before = {now} + ?, {ended_at} = CASE WHEN ? = 4 THEN {now} ELSE {not_ended} END \
                 WHERE run_id = ? AND id = ? AND state = 1 AND worker_id = ? AND attempt = ?";
             let state: i64 = if dies { 4 } else { 3 };
             let args = values![state, pause, state, run_id, id, row.int(5)?, row.int(6)?];

@@ -1,7 +1,8 @@
 //! What the three databases write differently. A statement is written once with `?` for parameters and
 //! these words in braces: `{now}` (the database's clock, microseconds since the epoch), `{int}` (the
 //! 64-bit type in a cast), `{lock}` (take the row locks, wait), `{skip}` (take them, pass over rows
-//! that another transaction holds).
+//! that another transaction holds), `{ended_at}` (the column to write the end of a request into) and `{not_ended}` (what
+//! stands there before).
 //!
 //! Statements whose shape differs (claim, insert, finish) stand side by side in the file of their step.
 
@@ -43,6 +44,10 @@ impl Dialect {
             ("int", Self::Sqlite) => "INTEGER",
             ("int", Self::Postgres) => "BIGINT",
             ("int", Self::Mysql) => "SIGNED",
+            ("ended_at", Self::Mysql) => "kept_ended_at",
+            ("ended_at", _) => "ended_at",
+            ("not_ended", Self::Mysql) => "0",
+            ("not_ended", _) => "NULL",
             ("lock" | "skip", Self::Sqlite) => "",
             ("lock", _) => "FOR UPDATE",
             ("skip", _) => "FOR UPDATE SKIP LOCKED",
