@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::lake::{Run, TestLake};
 
-const SOURCE: &str = r#"class = "log"
+pub(crate) const SOURCE: &str = r#"class = "log"
 
 [fold.house]
 key = ["id"]
@@ -97,11 +97,11 @@ const DETAIL: &str = r#"field = [
 ]
 "#;
 
-fn rent() -> TestLake {
+pub(crate) fn rent() -> TestLake {
     rent_with(SOURCE)
 }
 
-fn rent_with(source: &str) -> TestLake {
+pub(crate) fn rent_with(source: &str) -> TestLake {
     rent_in(TestLake::new(), source)
 }
 
@@ -118,7 +118,7 @@ fn rent_in(lake: TestLake, source: &str) -> TestLake {
     lake
 }
 
-fn day(n: u32) -> String {
+pub(crate) fn day(n: u32) -> String {
     format!("2026-10-{n:02}")
 }
 
@@ -136,19 +136,19 @@ fn put(lake: &TestLake, dataset: &str, n: u32, rows: &[Value], more: &[&str]) ->
     lake.run(&args)
 }
 
-fn list(lake: &TestLake, n: u32, rows: &[Value]) {
+pub(crate) fn list(lake: &TestLake, n: u32, rows: &[Value]) {
     put(lake, "clean/rent.list", n, rows, &["--complete"]).ok();
 }
 
-fn detail(lake: &TestLake, n: u32, rows: &[Value]) {
+pub(crate) fn detail(lake: &TestLake, n: u32, rows: &[Value]) {
     put(lake, "clean/rent.detail", n, rows, &["--complete"]).ok();
 }
 
-fn house(id: &str, title: &str, price: u32) -> Value {
+pub(crate) fn house(id: &str, title: &str, price: u32) -> Value {
     json!({"id": id, "title": title, "price": price, "tags": ["from the list"], "_fetched_at": "2026-10-01T00:00:00Z"})
 }
 
-fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
+pub(crate) fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
     let date = day(n);
     let mut args = vec!["fold", "rent", "--date", &date, "--format", "json"];
     args.extend(more);

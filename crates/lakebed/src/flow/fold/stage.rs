@@ -16,8 +16,8 @@ use crate::flow::guard::lock_folder;
 use crate::fold::FoldDay;
 use crate::ingest::{Progress, RevisionTarget, TableRequest};
 use crate::log::DatasetState;
-use crate::name::{BatchLabel, FoldName};
-use crate::spec::{By, Provenance};
+use crate::name::{BatchLabel, ContentHash, FoldName};
+use crate::spec::{By, Provenance, ReadRange};
 use crate::store::Lake;
 use crate::time::BusinessDate;
 
@@ -358,15 +358,13 @@ impl Run<'_> {
                 own.into_iter().map(|files| vec![files]).collect()
             }
         };
-        let mut hasher = blake3::Hasher::new();
         let rules = &self.fold.bound.rules;
-        hasher.update(format!("{} {date} {complete} {cold_start}\n", rules.hash()).as_bytes());
-        for files in inputs.iter().flatten().chain(&previous) {
-            let range = &files.range;
-            hasher
-                .update(format!("{} {} {}\n", range.dataset, range.dt, files.content()).as_bytes());
-        }
-        let label = format!("fold:{}", &hasher.finalize().to_hex()[..16]).parse()?;
+        let read = inputs.iter().flatten().chain(&previous);
+        let label = label_of(
+            (rules.hash(), date),
+            (complete, cold_start),
+            read.map(|files| (&files.range, files.content())),
+        )?;
         Ok(Material {
             date,
             previous,
@@ -603,6 +601,20 @@ impl Run<'_> {
         self.days.push(day);
         Ok(())
     }
+}
+
+/// Names the rules of a day, how it is folded, and what is read: inputs, then the snapshot of the day before.
+pub(super) fn label_of<'a>(
+    (rules, date): (&str, BusinessDate),
+    (complete, cold_start): (bool, bool),
+    read: impl Iterator<Item = (&'a ReadRange, ContentHash)>,
+) -> Result<BatchLabel> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(format!("{rules} {date} {complete} {cold_start}\n").as_bytes());
+    for (range, content) in read {
+        hasher.update(format!("{} {} {content}\n", range.dataset, range.dt).as_bytes());
+    }
+    format!("fold:{}", &hasher.finalize().to_hex()[..16]).parse()
 }
 
 /// Whether the final snapshot of a date is there.
