@@ -15,6 +15,7 @@
 
 mod day;
 mod inputs;
+mod label;
 mod refusal;
 mod report;
 mod schemas;
