@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::flow::fold::day::{DayJob, RowBudget, run_day};
 use crate::flow::fold::inputs::{InputFiles, recorded};
 use crate::flow::fold::label::{ListState, list_then};
+use crate::flow::fold::refusal::Stop;
 use crate::flow::fold::schemas::FoldSource;
 use crate::flow::fold::stage::is_final;
 use crate::flow::fold::store::LooseSink;
@@ -44,7 +45,11 @@ impl MadeOf {
         }
         let own = snapshot.dataset().to_string();
         let (mut previous, mut read) = (None, Vec::new());
-        let listed = recorded(snapshot, date)?;
+        let listed = match recorded(snapshot, date) {
+            Ok(listed) => listed,
+            Err(Stop::Refused(refusal)) => return Ok(Err(refusal.error.message().to_owned())),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
         for (range, spec) in &listed {
             let states = inputs.iter().copied().chain(std::iter::once(snapshot));
             let of = |state: &&DatasetState| state.dataset().to_string() == range.dataset;

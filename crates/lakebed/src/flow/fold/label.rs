@@ -5,7 +5,6 @@
 
 use crate::error::Result;
 use crate::flow::fold::inputs::recorded;
-use crate::flow::fold::refusal::Tried;
 use crate::log::DatasetState;
 use crate::name::{BatchLabel, ContentHash};
 use crate::time::BusinessDate;

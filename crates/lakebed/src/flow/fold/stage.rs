@@ -17,8 +17,8 @@ use crate::flow::guard::lock_folder;
 use crate::fold::FoldDay;
 use crate::ingest::{Progress, RevisionTarget, TableRequest};
 use crate::log::DatasetState;
-use crate::name::{BatchLabel, ContentHash, FoldName};
-use crate::spec::{By, Provenance, ReadRange};
+use crate::name::{BatchLabel, FoldName};
+use crate::spec::{By, Provenance};
 use crate::store::Lake;
 use crate::time::BusinessDate;
 
