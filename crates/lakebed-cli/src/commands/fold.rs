@@ -30,7 +30,7 @@ fn bytes(mib: u32) -> usize {
 }
 
 /// The fold that is meant.
-fn fold_name(source: &SourceConfig, given: Option<&str>) -> Result<FoldName> {
+pub(super) fn fold_name(source: &SourceConfig, given: Option<&str>) -> Result<FoldName> {
     let names: Vec<&FoldName> = source.folds.keys().collect();
     match (given, names.as_slice()) {
         (Some(name), _) => name.parse(),

@@ -50,11 +50,7 @@ impl Ruled {
     /// The rules of a file like source.toml in the place of those of the source.
     pub(super) fn beside(mut self, file: &Path) -> Result<Self> {
         let shown = file.display().to_string();
-        let text = fs::read_to_string(file).map_err(|e| {
-            Error::io("read the file", &shown, e)
-                .hint("a copy of source.toml with the rules that are to be tried")
-        })?;
-        self.source = SourceConfig::parse(&self.source.name, &text, &shown)?;
+        self.source = source_beside(&self.source.name, file)?;
         self.rules = Rules::read(&self.source, &shown)?;
         Ok(self)
     }
@@ -88,6 +84,15 @@ impl Ruled {
     fn parse(&self, page: &FixturePage, name: &str, body: &[u8]) -> Result<ParsedPage> {
         page.parse(&self.rules, &self.folder(), (&self.source.name, name), body)
     }
+}
+
+/// A file like source.toml: what it declares in the place of that one.
+pub(super) fn source_beside(name: &SourceName, file: &Path) -> Result<SourceConfig> {
+    let shown = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|e| {
+        Error::io("read the file", &shown, e).hint("a copy of source.toml with what is to be tried")
+    })?;
+    SourceConfig::parse(name, &text, &shown)
 }
 
 /// `lakebed parse`

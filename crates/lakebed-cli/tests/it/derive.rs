@@ -13,15 +13,15 @@ use crate::lake::TestLake;
 const DAY: &str = "2026-11-30";
 const EVE: &str = "2026-11-29";
 
-fn source(query: &str) -> String {
+pub(crate) fn source(query: &str) -> String {
     format!(
         "class = \"log\"\n[dataset.rent]\nkey = [\"id\"]\n[dataset.\"rent.cities\"]\nkey = [\"city\"]\n[derive.cities]\n{query}\n"
     )
 }
 
-const GROUPED: &str = "sql = \"SELECT city, count(*) AS n, sum(price) AS total FROM clean.rent GROUP BY city\"\nparents = [\"clean/rent\"]";
+pub(crate) const GROUPED: &str = "sql = \"SELECT city, count(*) AS n, sum(price) AS total FROM clean.rent GROUP BY city\"\nparents = [\"clean/rent\"]";
 
-fn lake_of(query: &str) -> TestLake {
+pub(crate) fn lake_of(query: &str) -> TestLake {
     let lake = TestLake::new();
     lake.run(&["source", "add", "rent"]).ok();
     declare(&lake, query);
@@ -268,6 +268,42 @@ fn rows_may_follow_from_those_of_the_day_before() {
     lake.run(&["lineage", "feature/rent.cities", "--date", EVE])
         .ok()
         .prints(&["has changed since, by record"]);
+}
+
+/// A key is followed by its digits: no float is in between.
+#[test]
+fn lineage_follows_decimal_keys() {
+    let lake = TestLake::new();
+    lake.run(&["source", "add", "rent"]).ok();
+    let source = "class = \"log\"\n[dataset.rent]\nkey = [\"price\"]\n[dataset.\"rent.prices\"]\nkey = [\"price\"]\n[derive.prices]\n\
+        sql = \"SELECT price, count(*) AS n FROM clean.rent GROUP BY price\"\nparents = [\"clean/rent\"]\n";
+    fs::write(lake.project().join("sources/rent/source.toml"), source).unwrap();
+    let price = "{ id = 1, name = \"price\", type = \"decimal(30,2)\" }";
+    lake.schema("clean/rent", 1, &format!("field = [{price}]\n"));
+    let with_n = format!("field = [{price}, {{ id = 2, name = \"n\", type = \"int\" }}]\n");
+    lake.schema("feature/rent.prices", 1, &with_n);
+    for dataset in ["clean/rent", "feature/rent.prices"] {
+        lake.run(&["schema", "publish", dataset, "1"]).ok();
+    }
+    let keys = ["7.10", "22.00", "12345678901234567890.12"];
+    let rows: String = keys
+        .iter()
+        .map(|k| format!("{{\"price\": \"{k}\"}}\n"))
+        .collect();
+    let file = lake.file("a.jsonl", &rows);
+    let args = [file.to_str().unwrap(), "--date", DAY, "--complete"];
+    lake.ingest("clean/rent", &args).ok();
+    lake.run(&["derive", "rent", "prices", "--date", DAY]).ok();
+    for key in keys {
+        let found = lake
+            .run(&["lineage", "feature/rent.prices", "--row", key])
+            .ok();
+        let row = |dataset: &str, rest: &str| format!("{dataset} {DAY}: {{\"price\":{key}{rest}}}");
+        found.prints(&[
+            &row("feature/rent.prices", ",\"n\":1"),
+            &row("  clean/rent", ""),
+        ]);
+    }
 }
 
 #[test]

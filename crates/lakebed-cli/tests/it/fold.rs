@@ -97,7 +97,7 @@ const DETAIL: &str = r#"field = [
 ]
 "#;
 
-fn rent() -> TestLake {
+pub(crate) fn rent() -> TestLake {
     rent_with(SOURCE)
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn list(lake: &TestLake, n: u32, rows: &[Value]) {
     put(lake, "clean/rent.list", n, rows, &["--complete"]).ok();
 }
 
-fn detail(lake: &TestLake, n: u32, rows: &[Value]) {
+pub(crate) fn detail(lake: &TestLake, n: u32, rows: &[Value]) {
     put(lake, "clean/rent.detail", n, rows, &["--complete"]).ok();
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn house(id: &str, title: &str, price: u32) -> Value {
     json!({"id": id, "title": title, "price": price, "tags": ["from the list"], "_fetched_at": "2026-10-01T00:00:00Z"})
 }
 
-fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
+pub(crate) fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
     let date = day(n);
     let mut args = vec!["fold", "rent", "--date", &date, "--format", "json"];
     args.extend(more);

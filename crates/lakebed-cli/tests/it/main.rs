@@ -28,5 +28,7 @@ mod retype;
 mod revision;
 mod schema;
 mod shadow;
+mod shadow_shell;
+mod shadow_tables;
 mod site;
 mod source;

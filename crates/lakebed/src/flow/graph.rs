@@ -19,6 +19,9 @@ const OWN_NAMES: [&str; 3] = [DAY, MONTH, "lock"];
 const DAY: &str = "_day";
 const MONTH: &str = "_month";
 
+/// Below what a shell stage writes: commands run in the project folder.
+pub(super) const PROJECT_OUT: &str = ".";
+
 /// What runs a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
@@ -83,6 +86,15 @@ impl Graph {
     /// `InvalidInput` with the file and the stage: a name that stands twice or is not there, a circle, a reader before
     /// its writer, something that is not declared.
     pub fn of(declared: &Declared, date: BusinessDate, run: &RunName) -> Result<Self> {
+        Self::with_out(declared, (date, run), PROJECT_OUT)
+    }
+
+    /// The same, with another folder for `{out}`.
+    pub(super) fn with_out(
+        declared: &Declared,
+        (date, run): (BusinessDate, &RunName),
+        out: &str,
+    ) -> Result<Self> {
         if OWN_NAMES.contains(&run.as_str()) {
             return Err(Error::invalid(format!(
                 "no run of a flow is called `{run}`: the flow keeps its own files there"
@@ -93,6 +105,7 @@ impl Graph {
             declared,
             date,
             run,
+            out,
             stages: Vec::new(),
             groups: BTreeMap::new(),
         };
@@ -164,6 +177,8 @@ struct Maker<'a> {
     declared: &'a Declared,
     date: BusinessDate,
     run: &'a RunName,
+    /// What `{out}` stands for in the commands of shell stages.
+    out: &'a str,
     /// In declared order, each with what it names under `after`.
     stages: Vec<Stage>,
     /// Written names that became several stages.
@@ -558,7 +573,7 @@ impl Maker<'_> {
             args: written
                 .command
                 .iter()
-                .map(|word| self.filled(word, date))
+                .map(|word| self.filled(word, date).replace("{out}", self.out))
                 .collect(),
             reads,
             writes,

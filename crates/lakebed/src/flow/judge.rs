@@ -371,7 +371,7 @@ pub(super) fn files_of(project: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Size and BLAKE3 of a file; `None` where it is not there.
-fn hash_file(path: &Path) -> Result<Option<(u64, ContentHash)>> {
+pub(super) fn hash_file(path: &Path) -> Result<Option<(u64, ContentHash)>> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),

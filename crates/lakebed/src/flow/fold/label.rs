@@ -5,7 +5,6 @@
 
 use crate::error::Result;
 use crate::flow::fold::inputs::recorded;
-use crate::flow::fold::refusal::Tried;
 use crate::log::DatasetState;
 use crate::name::{BatchLabel, ContentHash};
 use crate::time::BusinessDate;
@@ -57,7 +56,7 @@ pub(super) fn label_of(
 }
 
 /// What the list of a date was good for when its snapshot was made; `None` where that is not known.
-pub(super) fn list_then(snapshot: &DatasetState, date: BusinessDate) -> Tried<Option<ListState>> {
+pub(super) fn list_then(snapshot: &DatasetState, date: BusinessDate) -> Result<Option<ListState>> {
     let read = recorded(snapshot, date).unwrap_or_default();
     let Some((_, first)) = read.first() else {
         return Ok(None);
