@@ -2,6 +2,7 @@
 //! answers become output. One file per group; `dispatch` is the one place that lists them all.
 
 mod catalog;
+mod closing;
 mod crawl;
 mod dataset;
 mod derive;
