@@ -323,6 +323,15 @@ async fn close_run(
         Packed::Done(report) => report.warnings.iter().for_each(|w| globals.printer.warn(w)),
         Packed::None => {}
     }
+    let unread = ["robots_unreachable", "dns"];
+    if unread
+        .iter()
+        .any(|c| closed.books.dead_classes.contains_key(*c))
+    {
+        for line in crawl::list_unread_robots(queue, closed.run.id).await? {
+            globals.printer.warn(line);
+        }
+    }
     for step in next_steps(&closed.run.key, &closed.closing, &closed.books) {
         globals.printer.hint(step);
     }
@@ -536,5 +545,9 @@ pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
 impl CrawlWatch for CrawlProgress<'_> {
     fn progress(&self, stats: &WorkerStats) {
         self.update(stats.done, stats.failed, stats.bytes);
+    }
+
+    fn note(&self, text: &str) {
+        self.warn(text);
     }
 }

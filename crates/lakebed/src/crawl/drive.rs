@@ -161,6 +161,9 @@ impl CrawlPlan {
         options.addresses = addresses;
         options.proxy = limits.proxy.as_deref().map(ProxySpec::parse).transpose()?;
         options.cookies = self.config.cookies.then(CookieJar::default);
+        if let Some(seconds) = limits.robots_retry_s {
+            options.robots_retry = Duration::from_secs(u64::from(seconds));
+        }
         options.record_set_cookie = self.config.record_set_cookie;
         Ok(options)
     }
