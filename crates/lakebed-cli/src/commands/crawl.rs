@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
 use crate::commands::closing::next_steps;
+use crate::commands::crawl_date::check_date;
 use crate::commands::queue::{STATE_FOLDER, get_run, open_queue, run_key};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
@@ -115,6 +116,12 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
         Some(planned) => Ok(planned.clone()),
         None => read_plan(&plan, args.seeds.as_deref(), &folder).await,
     };
+    let found = queue.find_run(&plan.run).await?;
+    if found.is_none_or(|run| run.state == RunState::Seeding) {
+        let settings = Settings::load(&project, &globals.layers())?;
+        let said = check_date(&project, &settings, &plan.run, globals.printer.now())?;
+        said.iter().for_each(|said| globals.printer.warn(said));
+    }
     let run = crawl::seed_run(&queue, &plan, read).await?;
     if let Some(planned) = &planned {
         check_planned(&run, planned)?;
