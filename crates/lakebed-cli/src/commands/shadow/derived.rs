@@ -1,6 +1,6 @@
 //! Two queries over the same parents.
 //!
-//! SHD-2: both see a parent as it was after one record of its log.
+//! Both see a parent as it was after one record of its log (SHD-2).
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What was found, kept by date below `shadow/<source>/<stage>/<pair>/` of the project.
 //!
-//! SHD-1: records lie beside the lake. A date whose record is of the same inputs, compared the same way, is not compared
+//! Records lie beside the lake (SHD-1). A date whose record is of the same inputs, compared the same way, is not compared
 //! again; one that died on the way has none.
 
 use std::collections::{BTreeMap, BTreeSet};

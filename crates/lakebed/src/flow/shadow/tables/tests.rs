@@ -1,3 +1,5 @@
+//! Small tables against each other: by a key, as a multiset, and in a wrong order.
+
 use std::fs::File;
 use std::sync::Arc;
 
