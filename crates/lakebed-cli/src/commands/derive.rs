@@ -102,6 +102,7 @@ pub(crate) async fn derive(args: DeriveArgs, globals: &Globals<'_>) -> Result<Ex
     }
     let Some(date) = &args.date else {
         for (name, derived) in &queries {
+            check_own_rows(name, derived, &context).await?;
             propose(name, derived, &context, globals).await?;
         }
         return Ok(Exit::Done);
@@ -131,6 +132,27 @@ pub(crate) async fn derive(args: DeriveArgs, globals: &Globals<'_>) -> Result<Ex
         })?;
     }
     Ok(Exit::Done)
+}
+
+/// A query over its own rows says of no column which type it has, as long as these have none.
+async fn check_own_rows(name: &str, derived: &Derived, context: &Context<'_>) -> Result<()> {
+    let dataset = &derived.dataset;
+    let mut parents = derived.config.parents.iter();
+    let is_own = parents.any(|p| p.dataset() == dataset);
+    if !is_own || registry::latest(context.lake(), dataset).await?.is_some() {
+        return Ok(());
+    }
+    let file = context.project().schema_file(dataset, 1);
+    Err(Error::precondition(format!(
+        "[derive.{name}] reads its own rows, `{dataset}`, which have no schema yet: its types do not follow"
+    ))
+    .hint(format!(
+        "write the first version by hand, `{}`: field = [{{ id = 1, name = \"...\", type = \"...\" }}, ...] with the columns of the query",
+        file.display()
+    ))
+    .hint(format!(
+        "then `lakebed schema publish {dataset} 1`; later versions follow from `--schema`"
+    )))
 }
 
 /// Those that read what others make come behind them; by name otherwise.
@@ -517,6 +539,8 @@ impl Call<'_> {
             schema_version: None,
             read: ReadSpec {
                 format: Some(InputFormat::Parquet),
+                // A query says NULL where it means that.
+                nan_as_null: Some(false),
                 ..ReadSpec::default()
             },
             mismatch: Mismatch::Fail,

@@ -71,6 +71,7 @@ pub(crate) async fn fold(args: FoldArgs, globals: &Globals<'_>) -> Result<Exit> 
         provisional: args.provisional,
         cold_start: args.cold_start,
         partial: args.partial,
+        complete: args.complete,
         allow_vanished: args.allow_vanished,
         by: context.by(None, args.note.clone()),
         threads: args.threads,

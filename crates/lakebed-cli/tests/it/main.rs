@@ -12,6 +12,7 @@ mod derive;
 mod disk;
 mod dual;
 mod flow;
+mod flow_faults;
 mod fold;
 mod lake;
 mod latest;

@@ -191,6 +191,17 @@ fn a_page_is_tried_kept_and_compared() {
     ]);
     lake.run(&["parse", "books", "--test", "--write"]).ok();
     lake.run(&["parse", "books", "--test"]).ok();
+    // A page that is gone is no page that is equal.
+    let kept = lake.project().join("sources/books/fixtures/other.html");
+    fs::copy(&page, &kept).unwrap();
+    lake.run(&["parse", "books", "--test", "--write"]).ok();
+    fs::remove_file(&page).unwrap();
+    for write in [&[][..], &["--write"]] {
+        lake.run(&[&["parse", "books", "--test"][..], write].concat())
+            .code(1)
+            .prints(&["one.html: the page is gone", "other.html: "])
+            .says(&["delete `one.html.expected.json`"]);
+    }
 }
 
 #[test]

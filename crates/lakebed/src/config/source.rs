@@ -5,6 +5,7 @@ use std::fs;
 
 use serde::Deserialize;
 
+use crate::config::makers::Makers;
 use crate::config::{
     CrawlConfig, DeriveConfig, FlowConfig, FoldConfig, ParseConfig, Project, SeedConfig,
     nearest_hint, parse_toml,
@@ -208,7 +209,15 @@ impl SourceConfig {
                     .with("key", "seed.fold")
                     .hint(nearest_hint(seed.fold.as_str(), &names)));
             }
+            seed.check_stage(raw.crawl.as_ref(), file)?;
         }
+        let makers = Makers {
+            source: name,
+            folds: &raw.fold,
+            derives: &raw.derive,
+            flow: raw.flow.as_ref(),
+        };
+        makers.check(file)?;
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
             let of = dataset

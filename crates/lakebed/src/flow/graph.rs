@@ -16,6 +16,10 @@ use crate::time::BusinessDate;
 
 /// Below what a shell stage writes: commands run in the project folder.
 pub(super) const PROJECT_OUT: &str = ".";
+/// Names beside those of runs in the folder of a date: stages of a day and of a month, and the lock.
+const OWN_NAMES: [&str; 3] = [DAY, MONTH, "lock"];
+const DAY: &str = "_day";
+const MONTH: &str = "_month";
 
 /// What runs a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +94,12 @@ impl Graph {
         (date, run): (BusinessDate, &RunName),
         out: &str,
     ) -> Result<Self> {
+        if OWN_NAMES.contains(&run.as_str()) {
+            return Err(Error::invalid(format!(
+                "no run of a flow is called `{run}`: the flow keeps its own files there"
+            ))
+            .hint("give the run another name, such as an hour: 0900"));
+        }
         let mut maker = Maker {
             declared,
             date,
@@ -266,8 +276,8 @@ impl Maker<'_> {
         };
         let (stamp_date, stamp_run) = match period {
             StagePeriod::Run => (self.date, self.run.clone()),
-            StagePeriod::Day => (self.date, "_day".parse()?),
-            StagePeriod::Month => (month_begin(self.date), "_month".parse()?),
+            StagePeriod::Day => (self.date, DAY.parse()?),
+            StagePeriod::Month => (month_begin(self.date), MONTH.parse()?),
         };
         let made = self.part(written, date, part)?;
         let rules = made.rules.unwrap_or_else(|| ContentHash::of(b"none"));

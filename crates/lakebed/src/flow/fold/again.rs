@@ -8,8 +8,10 @@ use std::path::Path;
 use crate::error::Result;
 use crate::flow::fold::day::{DayJob, RowBudget, run_day};
 use crate::flow::fold::inputs::{InputFiles, recorded};
+use crate::flow::fold::label::{ListState, list_then};
+use crate::flow::fold::refusal::Stop;
 use crate::flow::fold::schemas::FoldSource;
-use crate::flow::fold::stage::{is_final, label_of};
+use crate::flow::fold::stage::is_final;
 use crate::flow::fold::store::LooseSink;
 use crate::fold::FoldDay;
 use crate::ingest::Progress;
@@ -43,7 +45,11 @@ impl MadeOf {
         }
         let own = snapshot.dataset().to_string();
         let (mut previous, mut read) = (None, Vec::new());
-        let listed = recorded(snapshot, date)?;
+        let listed = match recorded(snapshot, date) {
+            Ok(listed) => listed,
+            Err(Stop::Refused(refusal)) => return Ok(Err(refusal.error.message().to_owned())),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
         for (range, spec) in &listed {
             let states = inputs.iter().copied().chain(std::iter::once(snapshot));
             let of = |state: &&DatasetState| state.dataset().to_string() == range.dataset;
@@ -64,19 +70,10 @@ impl MadeOf {
                 false => read.push(now),
             }
         }
-        let is_labelled = |complete: bool, cold: bool| {
-            let of = listed
-                .iter()
-                .map(|(range, spec)| (range, spec.content.clone()));
-            let rules = listed.first().map_or("", |(_, spec)| spec.rules.as_str());
-            let label = label_of((rules, date), (complete, cold), of)?;
-            let found = snapshot.visible_labelled(date, &label).next();
-            Ok::<_, crate::error::Error>(found.is_some())
-        };
-        let is_sealed = presence.is_some_and(|state| state.is_sealed(date));
-        let complete = match is_labelled(false, false)? || is_labelled(false, true)? {
-            true => false,
-            false => is_labelled(true, false)? || is_labelled(true, true)? || is_sealed,
+        let complete = match list_then(snapshot, date)? {
+            Some(ListState::Complete) => true,
+            Some(ListState::Open | ListState::Declared) => false,
+            None => presence.is_some_and(|state| state.is_sealed(date)),
         };
         Ok(Ok(Self {
             date,

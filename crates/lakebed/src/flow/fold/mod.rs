@@ -16,6 +16,7 @@
 mod again;
 mod day;
 mod inputs;
+mod label;
 mod refusal;
 mod report;
 mod schemas;

@@ -184,7 +184,7 @@ impl ShadowShell {
         ];
         let nothing =
             File::open("/dev/null").map_err(|e| Error::io("open the file", "/dev/null", e))?;
-        let child = start(
+        let (child, begin) = start(
             Call {
                 argv,
                 folder: &self.project,
@@ -206,7 +206,7 @@ impl ShadowShell {
             End::TimedOut => "it took longer than it may".to_owned(),
             End::Bad { reason, .. } => reason,
         };
-        let last = last_lines(&side.log);
+        let last = last_lines(&side.log, begin);
         let last = last
             .last()
             .map_or(String::new(), |line| format!(": {line}"));
