@@ -177,11 +177,14 @@ fn scalar(field: &Field, seen: &[&Datum]) -> Typed {
 
 /// A default of another kind makes the column JSON. Texts are read by the type, as the values are.
 fn with_default(typed: Typed, default: &Datum) -> Typed {
-    let fits = match (default, &typed.0) {
-        (Datum::Null, _) | (Datum::Text(_), _) => true,
-        (Datum::Number(_), FieldType::Int | FieldType::Float | FieldType::Decimal { .. }) => true,
-        (Datum::Bool(_), FieldType::Bool) => true,
-        _ => false,
+    let fits = match default {
+        Datum::Null | Datum::Text(_) => true,
+        Datum::Number(_) => matches!(
+            typed.0,
+            FieldType::Int | FieldType::Float | FieldType::Decimal { .. }
+        ),
+        Datum::Bool(_) => typed.0 == FieldType::Bool,
+        Datum::List(_) | Datum::Object(_) => false,
     };
     match fits {
         true => typed,

@@ -227,8 +227,8 @@ fn name_pages(report: &mut IngestReport, places: &[(String, &Path, &SourcePack)]
 /// URL and `_raw` of the page that a row came from, by its line.
 fn page_of(records: &Path, line: u64, pack: &SourcePack) -> Option<String> {
     let before = usize::try_from(line.checked_sub(1)?).ok()?;
-    let lines = BufReader::new(File::open(records).ok()?).lines();
-    let record: serde_json::Value = serde_json::from_str(&lines.skip(before).next()?.ok()?).ok()?;
+    let mut lines = BufReader::new(File::open(records).ok()?).lines();
+    let record: serde_json::Value = serde_json::from_str(&lines.nth(before)?.ok()?).ok()?;
     let raw = record.get("_raw")?.as_str()?;
     let capture: CaptureId = raw.rsplit('/').next()?.parse().ok()?;
     let found = pack.open().and_then(|p| p.index()?.find_capture(&capture));
