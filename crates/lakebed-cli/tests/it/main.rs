@@ -12,6 +12,7 @@ mod derive;
 mod disk;
 mod dual;
 mod flow;
+mod flow_red;
 mod fold;
 mod lake;
 mod latest;
