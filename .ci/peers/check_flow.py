@@ -312,7 +312,9 @@ def lineage(project: Project) -> None:
     text = json.dumps(tree)
     for dataset in ("raw/rent", "clean/rent.list", "clean/rent.detail", "feature/rent.house"):
         check(f'"{dataset}"' in text, f"{dataset} is not in the tree: {text}")
+    check("changed_since" not in text, f"nothing has changed since: {text}")
     down = project.ok("lineage", "raw/rent", "--date", DAYS[0], "--down")
+    check("has changed since" not in down, down)
     check("feature/rent.states 2026-11-28" in down and "feature/rent.house 2026-11-29" in down, down)
 
 

@@ -108,7 +108,7 @@ fn run_with_runtime(args: &[&str]) -> Result<Value> {
 
 /// Opens the project's lake.
 fn open_lake(runtime: &tokio::runtime::Runtime, project: &Path) -> Result<Lake> {
-    let store = Arc::new(LocalStore::new(&project.join("lake")));
+    let store = Arc::new(LocalStore::new(project.join("lake")));
     runtime.block_on(Lake::open(store, Arc::new(Clock::System)))
 }
 

@@ -170,6 +170,12 @@ impl QueryEngine {
         // One worker: sums of floats come in one order.
         alone.config_mut().options_mut().execution.target_partitions = 1;
         let statement = read_statement(&alone, &query.sql)?;
+        if !statement.gives_rows() {
+            return Err(Error::invalid(
+                "the text of a derived dataset is a query that gives rows: SELECT, WITH or VALUES",
+            )
+            .hint("`lakebed sql` answers EXPLAIN, SHOW and DESCRIBE"));
+        }
         query.check_tables(&statement)?;
         let published = self.freshen(&statement.tables).await?;
         let maker = self.maker(trace).with_published(published);

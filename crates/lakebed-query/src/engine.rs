@@ -34,6 +34,7 @@ use lakebed::store::Lake;
 use lakebed::time::{BusinessDate, time_zone};
 
 use crate::by_file::AggregateByFile;
+use crate::checked::CheckedIntegers;
 use crate::comparisons::Comparisons;
 use crate::error::convert;
 use crate::history::{ObjectKey, history_plan};
@@ -141,6 +142,7 @@ impl QueryEngine {
         rules.insert(0, Arc::new(Comparisons));
         // Last: coercion casts to texts too.
         rules.push(Arc::new(NestedText::new()));
+        rules.push(Arc::new(CheckedIntegers::new()));
         let mut state = SessionStateBuilder::new()
             .with_analyzer_rules(rules)
             .with_config(session_config(&options))

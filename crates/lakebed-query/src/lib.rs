@@ -33,6 +33,7 @@
 
 mod analyze;
 mod by_file;
+mod checked;
 mod clauses;
 mod comparisons;
 mod complete;

@@ -84,6 +84,13 @@ pub(crate) struct ReadStatement {
     pub(crate) names_origin: bool,
 }
 
+impl ReadStatement {
+    /// Whether it is a query, and not a question about one or about the tables.
+    pub(crate) fn gives_rows(&self) -> bool {
+        matches!(&self.statement, Statement::Statement(inner) if matches!(**inner, SqlStatement::Query(_)))
+    }
+}
+
 fn refuse(what: &str) -> Error {
     Error::invalid(format!(
         "`{what}` is not a query: SQL reads the lake and never writes it"

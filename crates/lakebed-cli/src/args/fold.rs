@@ -33,6 +33,9 @@ pub(crate) struct FoldArgs {
     /// The list of the date is not complete, and stays so: nothing vanishes, and no day of absence is counted
     #[arg(long, requires = "date")]
     pub(crate) partial: bool,
+    /// The list of the date is complete after all, although the date was folded with `--partial`
+    #[arg(long, requires = "from", conflicts_with = "partial")]
+    pub(crate) complete: bool,
     /// Let as much vanish as it may be: the list of the date was looked at
     #[arg(long, requires = "date")]
     pub(crate) allow_vanished: bool,

@@ -78,7 +78,7 @@ pub(crate) enum Command {
     Pack(PackCommand),
     /// What the rules of a source give for its pages
     Parse(ParseArgs),
-    /// Compare other rules or programs with those there are, over the same pages, day by day
+    /// Compare other rules, queries or programs with those there are, over the same inputs, day by day
     Shadow(ShadowArgs),
     /// What is known of each object, from the snapshot of the day before and the rows of the date, and what happened
     Fold(FoldArgs),

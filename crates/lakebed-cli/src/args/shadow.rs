@@ -15,7 +15,10 @@ pub(crate) struct ShadowArgs {
     /// The stage
     #[arg(value_enum, value_name = "STAGE", default_value_t = ShadowStage::Parse)]
     pub(crate) stage: ShadowStage,
-    /// What is tried beside what there is: a file like source.toml, with other rules or other programs
+    /// Which fold, query or shell stage, where the source has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// What is tried beside what there is: a file like source.toml, with other rules, queries or programs
     #[arg(long = "with", value_name = "FILE")]
     pub(crate) with: PathBuf,
     /// Business dates, D or A..B, both included
@@ -32,9 +35,15 @@ pub(crate) struct ShadowArgs {
     pub(crate) output: FormatArgs,
 }
 
-/// What is compared.
+/// A stage that has a shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShadowStage {
-    /// What pages give: records, links, totals
+    /// What the rules give for the pages of a date
     Parse,
+    /// What a fold makes of the rows of a date: snapshot and events
+    Fold,
+    /// What a query gives for its parents
+    Derive,
+    /// What the command of a shell stage leaves: its files
+    Shell,
 }

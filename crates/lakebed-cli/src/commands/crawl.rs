@@ -459,23 +459,22 @@ pub(super) async fn read_plan(
 /// A plan that `lakebed seed` made, whole and of this run's date.
 fn read_planned(plan: &CrawlPlan, path: &Path) -> Result<SeedPlan> {
     let (text, name) = read_file(path.to_owned())?;
+    let head = PlanHead::get_beside(path, text.as_bytes())?;
     let mut seeds = read_seeds(&plan.config, &text, &name)?;
-    if let Some(head) = PlanHead::find_beside(path, text.as_bytes())? {
-        if head.source != plan.run.source || head.date != plan.run.date {
-            return Err(Error::invalid(format!(
-                "the plan is of `{}` and {}, the run of `{}` and {}",
-                head.source, head.date, plan.run.source, plan.run.date
-            ))
-            .with("file", name));
-        }
-        if head.requests != seeds.announced() {
-            return Err(Error::corrupt(format!(
-                "the plan announces {} requests and has {}",
-                head.requests,
-                seeds.announced()
-            ))
-            .with("file", name));
-        }
+    if head.source != plan.run.source || head.date != plan.run.date {
+        return Err(Error::invalid(format!(
+            "the plan is of `{}` and {}, the run of `{}` and {}",
+            head.source, head.date, plan.run.source, plan.run.date
+        ))
+        .with("file", name));
+    }
+    if head.requests != seeds.announced() {
+        return Err(Error::corrupt(format!(
+            "the plan announces {} requests and has {}",
+            head.requests,
+            seeds.announced()
+        ))
+        .with("file", name));
     }
     seeds.planned = true;
     Ok(seeds)

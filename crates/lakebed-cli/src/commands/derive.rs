@@ -102,6 +102,7 @@ pub(crate) async fn derive(args: DeriveArgs, globals: &Globals<'_>) -> Result<Ex
     }
     let Some(date) = &args.date else {
         for (name, derived) in &queries {
+            check_own_rows(name, derived, &context).await?;
             propose(name, derived, &context, globals).await?;
         }
         return Ok(Exit::Done);
@@ -131,6 +132,27 @@ pub(crate) async fn derive(args: DeriveArgs, globals: &Globals<'_>) -> Result<Ex
         })?;
     }
     Ok(Exit::Done)
+}
+
+/// A query over its own rows says of no column which type it has, as long as these have none.
+async fn check_own_rows(name: &str, derived: &Derived, context: &Context<'_>) -> Result<()> {
+    let dataset = &derived.dataset;
+    let mut parents = derived.config.parents.iter();
+    let is_own = parents.any(|p| p.dataset() == dataset);
+    if !is_own || registry::latest(context.lake(), dataset).await?.is_some() {
+        return Ok(());
+    }
+    let file = context.project().schema_file(dataset, 1);
+    Err(Error::precondition(format!(
+        "[derive.{name}] reads its own rows, `{dataset}`, which have no schema yet: its types do not follow"
+    ))
+    .hint(format!(
+        "write the first version by hand, `{}`: field = [{{ id = 1, name = \"...\", type = \"...\" }}, ...] with the columns of the query",
+        file.display()
+    ))
+    .hint(format!(
+        "then `lakebed schema publish {dataset} 1`; later versions follow from `--schema`"
+    )))
 }
 
 /// Those that read what others make come behind them; by name otherwise.
@@ -178,14 +200,11 @@ fn tell(answer: &DerivedAnswer, date: BusinessDate, globals: &Globals<'_>) -> Re
     ))
 }
 
-/// The next version as the types of the query say, for people to review.
-async fn propose(
-    name: &str,
+/// The columns of a query, with the published versions of what it makes.
+async fn columns_of(
     derived: &Derived,
     context: &Context<'_>,
-    globals: &Globals<'_>,
-) -> Result<()> {
-    let dataset = &derived.dataset;
+) -> Result<(Vec<FieldSpec>, Vec<PublishedSchema>)> {
     let mut parents = std::collections::BTreeMap::new();
     for parent in &derived.config.parents {
         let position = load(context.lake(), parent.dataset())
@@ -203,8 +222,54 @@ async fn propose(
     // Any date has the same types.
     let query = query_of(derived, "2000-01-01".parse()?, parents);
     let fields = engine(context)?.derived_fields(&query).await?;
-    let listed = registry::list_published(context.lake(), dataset).await?;
-    let history: Vec<_> = listed.into_iter().map(|(p, _)| p).collect();
+    let listed = registry::list_published(context.lake(), &derived.dataset).await?;
+    Ok((fields, listed.into_iter().map(|(p, _)| p).collect()))
+}
+
+/// Whether the query can be run, and what it gives has columns to go to.
+///
+/// # Errors
+/// Those of the query; `PreconditionFailed` where a schema version is to be published first.
+pub(crate) async fn check_derived(
+    name: &str,
+    derived: &Derived,
+    (source, context): (&SourceConfig, &Context<'_>),
+) -> Result<()> {
+    let dataset = &derived.dataset;
+    for parent in &derived.config.parents {
+        let parent = parent.dataset();
+        if registry::latest(context.lake(), parent).await?.is_none() {
+            let what = format!("its parent {parent} has no published schema");
+            return Err(Error::precondition(what).hint(format!(
+                "publish what it reads first: `lakebed schema publish {parent} 1`"
+            )));
+        }
+    }
+    let (fields, history) = columns_of(derived, context).await?;
+    let what = match (
+        history.is_empty(),
+        next_version((name, dataset), fields, &history)?,
+    ) {
+        (true, _) => format!("dataset {dataset} has no published schema"),
+        (false, Some(_)) => format!("the published schema of {dataset} lacks columns of the query"),
+        (false, None) => return Ok(()),
+    };
+    Err(Error::precondition(what).hint(format!(
+        "`lakebed derive {} {name} --schema` writes a version from the query, `lakebed schema publish {dataset} {}` publishes it",
+        source.name,
+        history.len() + 1
+    )))
+}
+
+/// The next version as the types of the query say, for people to review.
+async fn propose(
+    name: &str,
+    derived: &Derived,
+    context: &Context<'_>,
+    globals: &Globals<'_>,
+) -> Result<()> {
+    let dataset = &derived.dataset;
+    let (fields, history) = columns_of(derived, context).await?;
     let Some(spec) = next_version((name, dataset), fields, &history)? else {
         globals.printer.info(format!(
             "{dataset}: the newest version has every column of the query"
@@ -260,7 +325,8 @@ fn next_version(
     registry::propose_next(history, proposal).map(Some)
 }
 
-fn query_of(
+/// The query of a date over these parents.
+pub(super) fn query_of(
     derived: &Derived,
     date: BusinessDate,
     parents: std::collections::BTreeMap<DatasetRef, DerivedParent>,
@@ -274,15 +340,71 @@ fn query_of(
 }
 
 /// What a query reads of its parents on a date.
-struct ReadParents {
+pub(super) struct ReadParents {
     /// By dataset, as the query sees them.
-    seen: std::collections::BTreeMap<DatasetRef, DerivedParent>,
+    pub(super) seen: std::collections::BTreeMap<DatasetRef, DerivedParent>,
     /// As the commit names them.
     specs: Vec<ParentSpec>,
     /// What readers see of them.
-    stamps: Vec<StampScope>,
+    pub(super) stamps: Vec<StampScope>,
     /// Whether all their dates are sealed.
     sealed: bool,
+}
+
+/// The parents as they are now; one that is not there or not sealed is refused.
+pub(super) async fn read_parents(
+    context: &Context<'_>,
+    derived: &Derived,
+    date: BusinessDate,
+) -> Result<ReadParents> {
+    let mut read = ReadParents {
+        seen: std::collections::BTreeMap::new(),
+        specs: Vec::new(),
+        stamps: Vec::new(),
+        sealed: true,
+    };
+    let mut sights = Sights::new(context.lake().clone());
+    for parent in &derived.config.parents {
+        let dataset = parent.dataset();
+        let (from, to) = parent_dates(parent.dates(), date);
+        let scope = Scope {
+            from,
+            ..Scope::day(dataset.clone(), to)
+        };
+        let stamp = sights.see(&scope).await?;
+        let state = sights.state(dataset).await?;
+        let is_first = parent.dates() == ParentDates::Previous
+            && *dataset == derived.dataset
+            && state
+                .dates()
+                .range(..date)
+                .all(|(dt, _)| state.visible_of(*dt).next().is_none());
+        if stamp.content.is_none() && !is_first {
+            return Err(lacking(state, dataset, (from, to)));
+        }
+        // Days between that are not there are told by the seals of those that are.
+        if !stamp.sealed && stamp.content.is_some() {
+            read.sealed = false;
+            if !derived.config.unsealed {
+                return Err(unsealed(state, dataset, (from, to)));
+            }
+        }
+        let seen = DerivedParent {
+            from,
+            to,
+            position: state.position().number,
+        };
+        read.specs.push(ParentSpec {
+            dataset: dataset.clone(),
+            dt: to,
+            from: stamp.from,
+            revision: stamp.revision,
+            position: stamp.position,
+        });
+        read.seen.insert(dataset.clone(), seen);
+        read.stamps.push(stamp);
+    }
+    Ok(read)
 }
 
 /// A call over one date.
@@ -299,7 +421,7 @@ impl Call<'_> {
         let (lake, dataset) = (self.context.lake(), &derived.dataset);
         let folder = self.folder(name);
         let _alone = lock_folder(&folder, "derive the date")?;
-        let parents = self.read_parents(derived).await?;
+        let parents = read_parents(self.context, derived, self.date).await?;
         let label = label_of(derived, &parents.stamps)?;
         let state = load(lake, dataset).await?.state;
         let mut answer = DerivedAnswer {
@@ -328,7 +450,7 @@ impl Call<'_> {
         }
         let file = folder.join(format!("{name}.parquet"));
         let query = query_of(derived, self.date, parents.seen.clone());
-        let rows = self.write_rows(&query, &file).await?;
+        let rows = write_rows(self.context, &query, &file).await?;
         check_rows(rows, &derived.config, self.date)?;
         kill_point("derive.rows_written");
         let request = self.request(derived, &file, &answer, (replaces, parents.sealed));
@@ -368,58 +490,6 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The parents as they are now; one that is not there or not sealed is refused.
-    async fn read_parents(&self, derived: &Derived) -> Result<ReadParents> {
-        let mut read = ReadParents {
-            seen: std::collections::BTreeMap::new(),
-            specs: Vec::new(),
-            stamps: Vec::new(),
-            sealed: true,
-        };
-        let mut sights = Sights::new(self.context.lake().clone());
-        for parent in &derived.config.parents {
-            let dataset = parent.dataset();
-            let (from, to) = parent_dates(parent.dates(), self.date);
-            let scope = Scope {
-                from,
-                ..Scope::day(dataset.clone(), to)
-            };
-            let stamp = sights.see(&scope).await?;
-            let state = sights.state(dataset).await?;
-            let is_first = parent.dates() == ParentDates::Previous
-                && *dataset == derived.dataset
-                && state
-                    .dates()
-                    .range(..self.date)
-                    .all(|(dt, _)| state.visible_of(*dt).next().is_none());
-            if stamp.content.is_none() && !is_first {
-                return Err(lacking(state, dataset, (from, to)));
-            }
-            // Days between that are not there are told by the seals of those that are.
-            if !stamp.sealed && stamp.content.is_some() {
-                read.sealed = false;
-                if !derived.config.unsealed {
-                    return Err(unsealed(state, dataset, (from, to)));
-                }
-            }
-            let seen = DerivedParent {
-                from,
-                to,
-                position: state.position().number,
-            };
-            read.specs.push(ParentSpec {
-                dataset: dataset.clone(),
-                dt: to,
-                from: stamp.from,
-                revision: stamp.revision,
-                position: stamp.position,
-            });
-            read.seen.insert(dataset.clone(), seen);
-            read.stamps.push(stamp);
-        }
-        Ok(read)
-    }
-
     /// Whether rows of the date are replaced; refuses where a person must say so.
     fn check_replaced(&self, state: &DatasetState, derived: &Derived) -> Result<bool> {
         let date = self.date;
@@ -453,22 +523,6 @@ impl Call<'_> {
         }
     }
 
-    /// Runs the query into a durable file; how many rows.
-    async fn write_rows(&self, query: &DeriveQuery, file: &Path) -> Result<u64> {
-        let failed = |e: std::io::Error| Error::io("write the file", file.display(), e);
-        let result = engine(self.context)?.derive(query).await?;
-        let meter = result.meter();
-        let mut out = BufWriter::new(File::create(file).map_err(failed)?);
-        let rows = write_parquet(result, &mut out).await?;
-        out.flush().map_err(failed)?;
-        out.get_ref().sync_all().map_err(failed)?;
-        meter
-            .warnings()
-            .iter()
-            .for_each(|w| self.context.printer().warn(w));
-        Ok(rows)
-    }
-
     fn request(
         &self,
         derived: &Derived,
@@ -485,6 +539,8 @@ impl Call<'_> {
             schema_version: None,
             read: ReadSpec {
                 format: Some(InputFormat::Parquet),
+                // A query says NULL where it means that.
+                nan_as_null: Some(false),
                 ..ReadSpec::default()
             },
             mismatch: Mismatch::Fail,
@@ -510,21 +566,46 @@ impl Call<'_> {
     }
 }
 
+/// Runs the query into a durable file; how many rows.
+pub(super) async fn write_rows(
+    context: &Context<'_>,
+    query: &DeriveQuery,
+    file: &Path,
+) -> Result<u64> {
+    let failed = |e: std::io::Error| Error::io("write the file", file.display(), e);
+    let result = engine(context)?.derive(query).await?;
+    let meter = result.meter();
+    let mut out = BufWriter::new(File::create(file).map_err(failed)?);
+    let rows = write_parquet(result, &mut out).await?;
+    out.flush().map_err(failed)?;
+    out.get_ref().sync_all().map_err(failed)?;
+    meter
+        .warnings()
+        .iter()
+        .for_each(|w| context.printer().warn(w));
+    Ok(rows)
+}
+
 /// The part of the label that names the query.
 fn rules_label(derived: &Derived) -> String {
     format!("{LABEL_PREFIX}{}-", &derived.rules.short()[..8])
 }
 
-/// Names the query and what readers see of its parents.
-fn label_of(derived: &Derived, stamps: &[StampScope]) -> Result<BatchLabel> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(derived.rules.as_str().as_bytes());
+/// What readers see of parents, into a name.
+pub(super) fn hash_parents(hasher: &mut blake3::Hasher, stamps: &[StampScope]) {
     for stamp in stamps {
         let content = stamp.content.as_ref().map_or("", ContentHash::as_str);
         let from = stamp.from.map_or(String::new(), |from| format!("{from}.."));
         let line = format!("\n{} {from}{} {content}", stamp.dataset, stamp.dt);
         hasher.update(line.as_bytes());
     }
+}
+
+/// Names the query and what readers see of its parents.
+fn label_of(derived: &Derived, stamps: &[StampScope]) -> Result<BatchLabel> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(derived.rules.as_str().as_bytes());
+    hash_parents(&mut hasher, stamps);
     let parents = ContentHash::finish(&hasher);
     format!("{}{}", rules_label(derived), parents.short()).parse()
 }

@@ -30,7 +30,7 @@ fn bytes(mib: u32) -> usize {
 }
 
 /// The fold that is meant.
-fn fold_name(source: &SourceConfig, given: Option<&str>) -> Result<FoldName> {
+pub(super) fn fold_name(source: &SourceConfig, given: Option<&str>) -> Result<FoldName> {
     let names: Vec<&FoldName> = source.folds.keys().collect();
     match (given, names.as_slice()) {
         (Some(name), _) => name.parse(),
@@ -71,6 +71,7 @@ pub(crate) async fn fold(args: FoldArgs, globals: &Globals<'_>) -> Result<Exit> 
         provisional: args.provisional,
         cold_start: args.cold_start,
         partial: args.partial,
+        complete: args.complete,
         allow_vanished: args.allow_vanished,
         by: context.by(None, args.note.clone()),
         threads: args.threads,

@@ -3,6 +3,8 @@
 //! A tree of datasets and dates, by the parents that the log keeps with each input. Below a pack there is nothing: it is
 //! what was fetched.
 
+mod row;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use lakebed::flow::list_packs;
@@ -14,13 +16,14 @@ use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 use lakebed_query::{QueryEngine, write_json};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::args::{LineageArgs, TextFormat};
 use crate::commands::sql::engine;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::count;
+
+use row::Row;
 
 /// Version of the JSON answers.
 const ANSWER_FORMAT: u32 = 1;
@@ -112,6 +115,21 @@ fn position_of(state: &DatasetState, date: BusinessDate) -> u64 {
     numbers.max().unwrap_or(0)
 }
 
+/// The last record that added something, where readers see other rows of these dates than when they were read up to that
+/// position: some came, or those of that position went.
+fn changed_since(state: &DatasetState, at: &ParentSpec) -> Option<u64> {
+    let dates = state.dates().range(at.from.unwrap_or(at.dt)..=at.dt);
+    let (mut last, mut is_there) = (0, at.position == 0);
+    for (_, input) in dates.flat_map(|(dt, _)| state.visible_inputs(*dt)) {
+        // An input may have brought nothing.
+        if input.spec.rows > 0 {
+            last = last.max(input.number);
+        }
+        is_there |= input.number == at.position;
+    }
+    (last > at.position || !is_there).then_some(last)
+}
+
 /// What readers see of a date was made from: as its inputs say, or its files, where these are those of a fold.
 fn parents_of_date(state: &DatasetState, date: BusinessDate) -> Vec<ParentSpec> {
     let inputs = || state.visible_inputs(date).map(|(_, input)| &input.spec);
@@ -177,10 +195,6 @@ impl Tree {
         let partitions =
             || dates().flat_map(|dt| state.into_iter().flat_map(move |s| s.visible_of(dt)));
         let files = partitions().flat_map(|(_, p)| p.files.values());
-        let now = dates()
-            .filter_map(|dt| state.map(|s| position_of(s, dt)))
-            .max()
-            .unwrap_or(0);
         let sealed = |dt| state.is_some_and(|s| s.is_sealed(dt));
         let from_outside = partitions().flat_map(|(_, p)| &p.inputs).filter(|input| {
             input.spec.parents.is_empty() && input.spec.name.parse::<ReadRange>().is_err()
@@ -193,7 +207,7 @@ impl Tree {
             rows: files.map(|file| file.spec.rows).sum(),
             sealed: dates().next().is_some() && dates().all(sealed),
             position: at.position,
-            changed_since: (now != at.position).then_some(now),
+            changed_since: state.and_then(|s| changed_since(s, at)),
             inputs: from_outside.map(|input| input.spec.name.clone()).collect(),
             cut: !is_new,
             next: Vec::new(),
@@ -280,13 +294,18 @@ fn tell(node: &Node, head: &str, below: &str, globals: &Globals<'_>) -> Result<(
     globals.printer.line(text)?;
     const MOST_INPUTS: usize = 5;
     for name in node.inputs.iter().take(MOST_INPUTS) {
-        globals.printer.line(format!("{below}  < {name}"))?;
+        // Of responses, the run that brought them; else a file.
+        let what = match node.dataset.layer {
+            Layer::Raw => "from the run ",
+            _ => "from ",
+        };
+        globals.printer.line(format!("{below}  {what}{name}"))?;
     }
     if node.inputs.len() > MOST_INPUTS {
         let more = node.inputs.len() - MOST_INPUTS;
         globals
             .printer
-            .line(format!("{below}  < and {more} more"))?;
+            .line(format!("{below}  and from {more} more"))?;
     }
     for (n, next) in node.next.iter().enumerate() {
         let is_last = n + 1 == node.next.len();
@@ -321,7 +340,7 @@ struct PageOrigin {
 struct RowOrigin {
     dataset: DatasetRef,
     date: BusinessDate,
-    row: Map<String, Value>,
+    row: Row,
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<PageOrigin>,
     /// Why it goes no further.
@@ -435,7 +454,7 @@ impl Finder<'_> {
         dataset: &DatasetRef,
         (to, from): (Option<BusinessDate>, Option<BusinessDate>),
         values: &[(String, String)],
-    ) -> Result<Vec<(BusinessDate, Map<String, Value>)>> {
+    ) -> Result<Vec<(BusinessDate, Row)>> {
         let table = format!(
             "{}.{}",
             dataset.layer,
@@ -461,11 +480,11 @@ impl Finder<'_> {
         );
         let mut text = Vec::new();
         write_json(self.engine.sql(&sql).await?, &mut text).await?;
-        let rows: Vec<Map<String, Value>> = serde_json::from_slice(&text)
+        let rows: Vec<Row> = serde_json::from_slice(&text)
             .map_err(|e| Error::internal("read rows as JSON").caused_by(e))?;
         rows.into_iter()
             .map(|row| {
-                let date = row.get("dt").and_then(Value::as_str).unwrap_or_default();
+                let date = row.text("dt").unwrap_or_default();
                 Ok((date.parse()?, row))
             })
             .collect()
@@ -476,7 +495,7 @@ impl Finder<'_> {
         &self,
         dataset: &DatasetRef,
         date: BusinessDate,
-        row: Map<String, Value>,
+        row: Row,
         met: &mut BTreeSet<(DatasetRef, BusinessDate)>,
     ) -> Result<RowOrigin> {
         let mut origin = RowOrigin {
@@ -485,10 +504,10 @@ impl Finder<'_> {
             page: None,
             ends: None,
             from: Vec::new(),
-            row: Map::new(),
+            row: Row::default(),
         };
-        if let Some(raw) = row.get("_raw").and_then(Value::as_str) {
-            match find_page(self.context.lake(), raw).await? {
+        if let Some(raw) = row.text("_raw") {
+            match find_page(self.context.lake(), &raw).await? {
                 Ok(page) => origin.page = Some(page),
                 Err(why) => origin.ends = Some(why),
             }
@@ -502,7 +521,7 @@ impl Finder<'_> {
     async fn follow(
         &self,
         origin: &mut RowOrigin,
-        row: &Map<String, Value>,
+        row: &Row,
         met: &mut BTreeSet<(DatasetRef, BusinessDate)>,
     ) -> Result<()> {
         let at = ParentSpec {
@@ -525,7 +544,7 @@ impl Finder<'_> {
             let key = key_of(self.context, &parent.dataset).unwrap_or_default();
             let values: Option<Vec<(String, String)>> = key
                 .iter()
-                .map(|name| Some((name.clone(), plain(row.get(name)?)?)))
+                .map(|name| Some((name.clone(), row.text(name)?)))
                 .collect();
             let Some(values) = values.filter(|v| !v.is_empty()) else {
                 without.push(parent.dataset.to_string());
@@ -551,34 +570,14 @@ impl Finder<'_> {
     }
 
     /// The row as it is shown: values of personal fields are not.
-    async fn shown(
-        &self,
-        dataset: &DatasetRef,
-        mut row: Map<String, Value>,
-    ) -> Result<Map<String, Value>> {
+    async fn shown(&self, dataset: &DatasetRef, mut row: Row) -> Result<Row> {
         let published = lakebed::registry::list_published(self.context.lake(), dataset).await?;
-        let personal = published
-            .iter()
-            .flat_map(|(p, _)| &p.schema.fields)
-            .filter(|f| f.privacy == Some(Privacy::Personal));
-        for field in personal {
-            row.remove(&field.name);
-        }
-        for name in ["dt", "source", "schema_version"] {
-            row.remove(name);
-        }
-        row.retain(|name, value| name != "_extra" || !value.is_null());
+        let fields = published.iter().flat_map(|(p, _)| &p.schema.fields);
+        let personal = fields.filter(|f| f.privacy == Some(Privacy::Personal));
+        let mut hidden: BTreeSet<&str> = personal.map(|f| f.name.as_str()).collect();
+        hidden.extend(["dt", "source", "schema_version"]);
+        row.retain(|name, is_null| !hidden.contains(name) && !(name == "_extra" && is_null));
         Ok(row)
-    }
-}
-
-/// The text by which a value is asked for.
-fn plain(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -25,6 +25,7 @@ mod revision;
 mod rows;
 pub(crate) mod schema;
 mod shadow;
+mod skeleton;
 mod source;
 mod sql;
 

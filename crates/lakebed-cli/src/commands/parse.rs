@@ -3,6 +3,7 @@
 mod fixtures;
 mod page;
 mod replay;
+mod schemas;
 
 pub(super) use fixtures::{TestedPage, test_pages};
 pub(super) use page::save;
@@ -50,11 +51,7 @@ impl Ruled {
     /// The rules of a file like source.toml in the place of those of the source.
     pub(super) fn beside(mut self, file: &Path) -> Result<Self> {
         let shown = file.display().to_string();
-        let text = fs::read_to_string(file).map_err(|e| {
-            Error::io("read the file", &shown, e)
-                .hint("a copy of source.toml with the rules that are to be tried")
-        })?;
-        self.source = SourceConfig::parse(&self.source.name, &text, &shown)?;
+        self.source = source_beside(&self.source.name, file)?;
         self.rules = Rules::read(&self.source, &shown)?;
         Ok(self)
     }
@@ -90,6 +87,15 @@ impl Ruled {
     }
 }
 
+/// A file like source.toml: what it declares in the place of that one.
+pub(super) fn source_beside(name: &SourceName, file: &Path) -> Result<SourceConfig> {
+    let shown = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|e| {
+        Error::io("read the file", &shown, e).hint("a copy of source.toml with what is to be tried")
+    })?;
+    SourceConfig::parse(name, &text, &shown)
+}
+
 /// `lakebed parse`
 pub(crate) async fn run(args: ParseArgs, globals: &Globals<'_>) -> Result<Exit> {
     let mut ruled = Ruled::open(&args.source.parse()?, globals)?;
@@ -103,6 +109,7 @@ pub(crate) async fn run(args: ParseArgs, globals: &Globals<'_>) -> Result<Exit> 
     match (&args.page, &args.date) {
         (Some(wanted), _) => page::try_page(wanted, &args, &ruled, globals).await,
         (None, Some(dates)) => replay::replay(dates, &args, &ruled, globals).await,
+        (None, None) if args.schema => schemas::schemas(&args, &ruled, globals).await,
         (None, None) => fixtures::test(&args, &ruled, globals),
     }
 }

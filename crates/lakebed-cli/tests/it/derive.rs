@@ -13,15 +13,15 @@ use crate::lake::TestLake;
 const DAY: &str = "2026-11-30";
 const EVE: &str = "2026-11-29";
 
-fn source(query: &str) -> String {
+pub(crate) fn source(query: &str) -> String {
     format!(
         "class = \"log\"\n[dataset.rent]\nkey = [\"id\"]\n[dataset.\"rent.cities\"]\nkey = [\"city\"]\n[derive.cities]\n{query}\n"
     )
 }
 
-const GROUPED: &str = "sql = \"SELECT city, count(*) AS n, sum(price) AS total FROM clean.rent GROUP BY city\"\nparents = [\"clean/rent\"]";
+pub(crate) const GROUPED: &str = "sql = \"SELECT city, count(*) AS n, sum(price) AS total FROM clean.rent GROUP BY city\"\nparents = [\"clean/rent\"]";
 
-fn lake_of(query: &str) -> TestLake {
+pub(crate) fn lake_of(query: &str) -> TestLake {
     let lake = TestLake::new();
     lake.run(&["source", "add", "rent"]).ok();
     declare(&lake, query);
@@ -270,6 +270,42 @@ fn rows_may_follow_from_those_of_the_day_before() {
         .prints(&["has changed since, by record"]);
 }
 
+/// A key is followed by its digits: no float is in between.
+#[test]
+fn lineage_follows_decimal_keys() {
+    let lake = TestLake::new();
+    lake.run(&["source", "add", "rent"]).ok();
+    let source = "class = \"log\"\n[dataset.rent]\nkey = [\"price\"]\n[dataset.\"rent.prices\"]\nkey = [\"price\"]\n[derive.prices]\n\
+        sql = \"SELECT price, count(*) AS n FROM clean.rent GROUP BY price\"\nparents = [\"clean/rent\"]\n";
+    fs::write(lake.project().join("sources/rent/source.toml"), source).unwrap();
+    let price = "{ id = 1, name = \"price\", type = \"decimal(30,2)\" }";
+    lake.schema("clean/rent", 1, &format!("field = [{price}]\n"));
+    let with_n = format!("field = [{price}, {{ id = 2, name = \"n\", type = \"int\" }}]\n");
+    lake.schema("feature/rent.prices", 1, &with_n);
+    for dataset in ["clean/rent", "feature/rent.prices"] {
+        lake.run(&["schema", "publish", dataset, "1"]).ok();
+    }
+    let keys = ["7.10", "22.00", "12345678901234567890.12"];
+    let rows: String = keys
+        .iter()
+        .map(|k| format!("{{\"price\": \"{k}\"}}\n"))
+        .collect();
+    let file = lake.file("a.jsonl", &rows);
+    let args = [file.to_str().unwrap(), "--date", DAY, "--complete"];
+    lake.ingest("clean/rent", &args).ok();
+    lake.run(&["derive", "rent", "prices", "--date", DAY]).ok();
+    for key in keys {
+        let found = lake
+            .run(&["lineage", "feature/rent.prices", "--row", key])
+            .ok();
+        let row = |dataset: &str, rest: &str| format!("{dataset} {DAY}: {{\"price\":{key}{rest}}}");
+        found.prints(&[
+            &row("feature/rent.prices", ",\"n\":1"),
+            &row("  clean/rent", ""),
+        ]);
+    }
+}
+
 #[test]
 fn a_schema_follows_from_the_types_of_the_query() {
     let lake = TestLake::new();
@@ -328,4 +364,105 @@ fn a_day_without_rows_is_good_where_it_is_declared() {
         .json();
     assert_eq!(again["dates"][0]["stages"][0]["outcome"], "already_done");
     lake.assert_clean();
+}
+
+#[test]
+fn numbers_that_are_none_are_refused() {
+    let query = |n: &str| {
+        format!("sql = \"SELECT city, {n} AS n FROM clean.rent\"\nparents = [\"clean/rent\"]")
+    };
+    let lake = lake_of(GROUPED);
+    for wrong in [
+        "9223372036854775807 + id",
+        "id * 9223372036854775807",
+        "(0 - 9223372036854775807) - id",
+        "9223372036854775807 + 1",
+    ] {
+        declare(&lake, &query(wrong));
+        derive(&lake, &[])
+            .code(2)
+            .says(&["has no place in a 64-bit integer", "DECIMAL(38, 0)"]);
+    }
+    let sql = [
+        "sql",
+        "SELECT 9223372036854775807 + id AS n FROM clean.rent",
+    ];
+    lake.run(&sql)
+        .code(2)
+        .says(&["has no place in a 64-bit integer"]);
+    assert_eq!(
+        lake.sql_one("SELECT id * 2 - 1 + CAST(id AS INT) AS n FROM clean.rent WHERE id + 1 = 3"),
+        "5"
+    );
+    // A float of the schema that says nothing of NaN.
+    let floats = "base = BASE\nfield = [\n    { id = 1, name = \"city\", type = \"string\" },\n    { id = 2, name = \"n\", type = \"int\" },\n    { id = 3, name = \"total\", type = \"decimal(22,2)\" },\n    { id = 4, name = \"f\", type = \"float\"NAN },\n]\n";
+    lake.schema(
+        "feature/rent.cities",
+        2,
+        &floats.replace("NAN", "").replace("BASE", "1"),
+    );
+    lake.run(&["schema", "publish", "feature/rent.cities", "2"])
+        .ok();
+    declare(
+        &lake,
+        "sql = \"SELECT city, CAST('NaN' AS DOUBLE) AS f FROM clean.rent\"\nparents = [\"clean/rent\"]",
+    );
+    derive(&lake, &[])
+        .code(1)
+        .says(&["NaN", "nan_as_null = true"]);
+    assert_eq!(
+        lake.sql_one("SELECT count(*) AS n FROM feature.rent.cities"),
+        "0"
+    );
+    lake.schema(
+        "feature/rent.cities",
+        3,
+        &floats
+            .replace("NAN", ", nan_as_null = true")
+            .replace("BASE", "2"),
+    );
+    lake.run(&["schema", "publish", "feature/rent.cities", "3"])
+        .ok();
+    derive(&lake, &[]).ok();
+    assert_eq!(
+        lake.sql_one("SELECT count(*) - count(f) AS n FROM feature.rent.cities"),
+        "3"
+    );
+}
+
+#[test]
+fn a_derived_text_is_a_query_and_its_types_are_known() {
+    let lake = lake_of(GROUPED);
+    for text in ["EXPLAIN SELECT city FROM clean.rent", "DESCRIBE clean.rent"] {
+        declare(
+            &lake,
+            &format!("sql = \"{text}\"\nparents = [\"clean/rent\"]"),
+        );
+        lake.run(&["derive", "rent", "cities", "--schema"])
+            .code(2)
+            .says(&["a query that gives rows"]);
+        derive(&lake, &[])
+            .code(2)
+            .says(&["a query that gives rows"]);
+    }
+    // One that reads its own rows of the day before, before there are any.
+    let own = "sql = \"SELECT city, n FROM feature.rent.towns UNION ALL SELECT city, 1 AS n FROM clean.rent\"\nparents = [\"clean/rent\", { dataset = \"feature/rent.towns\", dates = \"previous\" }]";
+    fs::write(
+        lake.project().join("sources/rent/source.toml"),
+        source(own).replace("[derive.cities]", "[derive.towns]"),
+    )
+    .unwrap();
+    lake.run(&["derive", "rent", "towns", "--schema"])
+        .code(1)
+        .says(&["reads its own rows", "by hand", "rent.towns/v1.toml"]);
+}
+
+#[test]
+fn rows_that_are_the_same_every_day_are_no_wrong_date() {
+    let constant = "sql = \"SELECT 'x' AS city, count(*) AS n FROM clean.rent WHERE id < 0\"\nparents = [\"clean/rent\"]";
+    let lake = lake_of(constant);
+    for day in [EVE, DAY] {
+        let run = lake.run(&["derive", "rent", "cities", "--date", day]).ok();
+        assert!(!run.stderr.contains("was the date meant"), "{run}");
+    }
 }

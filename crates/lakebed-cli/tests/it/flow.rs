@@ -72,9 +72,9 @@ pub(crate) const CITIES: &str = r#"field = [
 ]
 "#;
 
-const DAY: &str = "2026-11-30";
+pub(crate) const DAY: &str = "2026-11-30";
 
-fn lake_of(source: &str) -> TestLake {
+pub(crate) fn lake_of(source: &str) -> TestLake {
     let lake = TestLake::new();
     lake.run(&["source", "add", "rent"]).ok();
     write(&lake, "sources/rent/source.toml", source);
@@ -88,7 +88,7 @@ fn lake_of(source: &str) -> TestLake {
     lake
 }
 
-fn write(lake: &TestLake, name: &str, text: &str) {
+pub(crate) fn write(lake: &TestLake, name: &str, text: &str) {
     fs::write(lake.project().join(name), text).unwrap();
 }
 
@@ -110,7 +110,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn outcome(answer: &Value, stage: &str) -> String {
+pub(crate) fn outcome(answer: &Value, stage: &str) -> String {
     let all = outcomes(answer);
     let found = all.iter().find(|(name, _)| name == stage);
     found
@@ -120,7 +120,7 @@ fn outcome(answer: &Value, stage: &str) -> String {
 }
 
 /// Standings by stage of `status`.
-fn standings(lake: &TestLake) -> BTreeMap<String, (String, String)> {
+pub(crate) fn standings(lake: &TestLake) -> BTreeMap<String, (String, String)> {
     let run = lake.run(&["status", "rent", "--date", DAY, "--format", "json"]);
     let stages = run.json()["dates"][0]["stages"].as_array().unwrap().clone();
     stages
@@ -425,7 +425,7 @@ fn spawn(lake: &TestLake, args: &[&str]) -> Child {
     lake.call(args).command().spawn().unwrap()
 }
 
-fn wait_for(what: &str, until: impl Fn() -> bool) {
+pub(crate) fn wait_for(what: &str, until: impl Fn() -> bool) {
     let began = Instant::now();
     while !until() {
         assert!(
@@ -771,4 +771,5 @@ fn a_flow_is_watched_as_it_goes() {
         .filter(|s| !s.is_empty())
         .collect();
     assert_eq!(stages, ["running", "done"], "{lines:?}");
+    assert!(lines.iter().all(|l| l["format"] == 1), "{lines:?}");
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::lake::{Run, TestLake};
 
-const SOURCE: &str = r#"class = "log"
+pub(crate) const SOURCE: &str = r#"class = "log"
 
 [fold.house]
 key = ["id"]
@@ -97,11 +97,11 @@ const DETAIL: &str = r#"field = [
 ]
 "#;
 
-fn rent() -> TestLake {
+pub(crate) fn rent() -> TestLake {
     rent_with(SOURCE)
 }
 
-fn rent_with(source: &str) -> TestLake {
+pub(crate) fn rent_with(source: &str) -> TestLake {
     rent_in(TestLake::new(), source)
 }
 
@@ -118,7 +118,7 @@ fn rent_in(lake: TestLake, source: &str) -> TestLake {
     lake
 }
 
-fn day(n: u32) -> String {
+pub(crate) fn day(n: u32) -> String {
     format!("2026-10-{n:02}")
 }
 
@@ -136,19 +136,19 @@ fn put(lake: &TestLake, dataset: &str, n: u32, rows: &[Value], more: &[&str]) ->
     lake.run(&args)
 }
 
-fn list(lake: &TestLake, n: u32, rows: &[Value]) {
+pub(crate) fn list(lake: &TestLake, n: u32, rows: &[Value]) {
     put(lake, "clean/rent.list", n, rows, &["--complete"]).ok();
 }
 
-fn detail(lake: &TestLake, n: u32, rows: &[Value]) {
+pub(crate) fn detail(lake: &TestLake, n: u32, rows: &[Value]) {
     put(lake, "clean/rent.detail", n, rows, &["--complete"]).ok();
 }
 
-fn house(id: &str, title: &str, price: u32) -> Value {
+pub(crate) fn house(id: &str, title: &str, price: u32) -> Value {
     json!({"id": id, "title": title, "price": price, "tags": ["from the list"], "_fetched_at": "2026-10-01T00:00:00Z"})
 }
 
-fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
+pub(crate) fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
     let date = day(n);
     let mut args = vec!["fold", "rent", "--date", &date, "--format", "json"];
     args.extend(more);
@@ -156,7 +156,7 @@ fn fold(lake: &TestLake, n: u32, more: &[&str]) -> Run {
 }
 
 /// The snapshot of a date by key.
-fn snapshot(lake: &TestLake, n: u32) -> BTreeMap<String, Value> {
+pub(crate) fn snapshot(lake: &TestLake, n: u32) -> BTreeMap<String, Value> {
     let rows = lake.sql(&format!(
         "SELECT * FROM feature.\"rent.house\" WHERE dt = '{}'",
         day(n)
@@ -330,6 +330,136 @@ fn an_incomplete_list_makes_nothing_vanish_and_objects_leave_when_nobody_touches
     lake.assert_clean();
 }
 
+/// Attacks FLD-2.
+#[test]
+fn a_day_declared_incomplete_stays_so_when_the_chain_is_worked_out_anew() {
+    let lake = rent();
+    let all: Vec<Value> = (0..10).map(|n| house(&format!("h{n}"), "H", n)).collect();
+    list(&lake, 1, &all);
+    fold(&lake, 1, &[]).ok();
+    // Sealed, and yet not whole, as a person knows.
+    list(&lake, 2, &all[..6]);
+    let declared = fold(&lake, 2, &["--partial"]).ok().json();
+    assert_eq!(declared["days"][0]["complete"], false);
+    let there = fold(&lake, 2, &[]).ok().json();
+    assert_eq!(there["days"][0]["complete"], false);
+    list(&lake, 3, &all);
+    fold(&lake, 3, &[]).ok();
+    let none = |report: &Value| {
+        let days = report["days"].as_array().unwrap();
+        days.iter()
+            .all(|d| d["vanished"] == 0 && d["returned"] == 0)
+    };
+    let mut corrected = all.clone();
+    corrected[0] = house("h0", "H", 100);
+    let lines: String = corrected.iter().map(|r| format!("{r}\n")).collect();
+    lake.file("new.jsonl", lines);
+    lake.run(&["correct", "clean/rent.list", "new.jsonl", "--date", &day(1)])
+        .ok();
+    for (n, more) in [
+        (1, &["--from", "2026-10-01"][..]),
+        (2, &["--from", "2026-10-02"]),
+        (3, &["--from", "2026-10-02", "--cold-start"]),
+    ] {
+        let report = fold(&lake, 3, more)
+            .ok()
+            .says(&["2026-10-02 stays without a complete list", "--complete"])
+            .json();
+        assert!(none(&report), "{report}");
+        if n < 3 {
+            assert_eq!(snapshot(&lake, 3)["h9"]["sightings"], 2);
+        }
+    }
+    // Until a person says otherwise.
+    fold(&lake, 3, &["--from", &day(1)]).ok();
+    let report = fold(&lake, 2, &["--from", &day(2), "--complete"])
+        .ok()
+        .json();
+    assert_eq!(report["days"][0]["vanished"], 4);
+    let report = fold(&lake, 3, &["--from", &day(3)]).ok().json();
+    assert_eq!(report["days"][0]["returned"], 4);
+    let report = fold(&lake, 3, &["--from", &day(1)]).ok().json();
+    assert!(!none(&report));
+    lake.assert_clean();
+}
+
+#[test]
+fn names_that_every_dataset_has_are_no_fields() {
+    let lake = TestLake::new();
+    lake.run(&["source", "add", "rent"]).ok();
+    let lake = lake
+        .dataset("clean/rent.list", LIST)
+        .dataset("clean/rent.detail", DETAIL);
+    for name in ["source", "dt", "_x"] {
+        let source = SOURCE.replace("sightings = ", &format!("{name} = "));
+        fs::write(lake.project().join("sources/rent/source.toml"), source).unwrap();
+        lake.run(&["fold", "rent", "--schema"]).code(2).says(&[
+            &format!("the name `{name}` is reserved"),
+            &format!("fold.house.field.{name}"),
+        ]);
+    }
+}
+
+#[test]
+fn a_list_that_was_open_and_is_sealed_now_is_told() {
+    let lake = rent();
+    list(&lake, 1, &[house("a", "A", 1), house("b", "B", 2)]);
+    fold(&lake, 1, &[]).ok();
+    put(&lake, "clean/rent.list", 2, &[house("a", "A", 1)], &[]).ok();
+    fold(&lake, 2, &["--partial"]).ok();
+    let again = fold(&lake, 2, &["--from", &day(1)]).ok().json();
+    assert_eq!(again["days"][1]["outcome"], "already_there");
+    lake.run(&["seal", "clean/rent.list", "--date", &day(2)])
+        .ok();
+    let report = fold(&lake, 2, &["--from", &day(1)])
+        .ok()
+        .says(&["2026-10-02 was folded without a complete list, which is sealed now"])
+        .json();
+    assert_eq!(report["days"][1]["vanished"], 1);
+}
+
+#[test]
+fn a_chain_begins_on_no_day_before_the_first_one() {
+    let lake = rent();
+    fold(&lake, 3, &["--from", "0001-01-01"])
+        .code(2)
+        .says(&["no input has anything of 2026-10-03 or before"]);
+    list(&lake, 2, &[house("a", "A", 1)]);
+    list(&lake, 3, &[house("a", "A", 1)]);
+    for more in [&[][..], &["--cold-start"]] {
+        let args = [&["--from", "0001-01-01"][..], more].concat();
+        fold(&lake, 3, &args).code(2).says(&[
+            "before the first day of any input, 2026-10-02",
+            "--from 2026-10-02",
+        ]);
+    }
+    assert!(snapshot(&lake, 1).is_empty());
+    fold(&lake, 3, &["--from", &day(2)]).ok();
+}
+
+#[test]
+fn rows_that_no_fold_made_are_named_with_the_way_out() {
+    let lake = rent();
+    for n in 1..=2 {
+        list(&lake, n, &[house("a", "A", 1)]);
+        fold(&lake, n, &[]).ok();
+    }
+    list(&lake, 3, &[house("a", "A", 1)]);
+    list(&lake, 4, &[house("a", "A", 1)]);
+    let row = json!({"id": "a", "title": "by hand"});
+    put(&lake, "feature/rent.house", 3, &[row], &["--complete"]).ok();
+    for n in [3, 4] {
+        fold(&lake, n, &[]).code(22).says(&[
+            "`feature/rent.house` has rows of 2026-10-03 that no fold made",
+            "--from 2026-10-03",
+            "--cold-start",
+        ]);
+    }
+    fold(&lake, 4, &["--from", &day(3)]).ok();
+    assert_eq!(snapshot(&lake, 4)["a"]["sightings"], 4);
+    lake.assert_clean();
+}
+
 #[test]
 fn a_fold_is_made_once_and_changed_inputs_are_told() {
     let lake = rent();
@@ -474,7 +604,7 @@ fn a_gap_is_folded_first_and_a_cold_start_is_asked_for() {
     list(&lake, 2, &[house("a", "A", 1)]);
     fold(&lake, 2, &[])
         .code(21)
-        .says(&["--from", "--cold-start"]);
+        .says(&["--from 2026-10-01", "--cold-start"]);
     fold(&lake, 2, &["--cold-start"])
         .ok()
         .says(&["begins from nothing"]);
@@ -721,9 +851,18 @@ fn the_schema_grows_with_the_rules_and_old_snapshots_keep_their_values() {
     fs::write(&source, SOURCE.replace("title = { from", "seen_at = { rule = \"last\", from = \"list\", column = \"_fetched_at\" }\ntitle = { from")).unwrap();
     list(&lake, 2, &[house("a", "A", 2)]);
     fold(&lake, 2, &[]).code(24).says(&["--schema"]);
+    // Whoever asks whether the source is ready is told, too.
+    lake.run(&["source", "test", "rent"]).code(1).prints(&[
+        "FAILED  folds",
+        "fold.house: ",
+        "seen_at",
+    ]);
     lake.run(&["fold", "rent", "--schema"]).ok();
     lake.run(&["schema", "publish", "feature/rent.house", "2"])
         .ok();
+    lake.run(&["source", "test", "rent"])
+        .ok()
+        .prints(&["1 fold can be made"]);
     fold(&lake, 2, &[]).ok();
     let a = &snapshot(&lake, 2)["a"];
     assert_eq!(
@@ -808,6 +947,28 @@ fn a_plan_is_crawled_as_it_is_and_an_empty_one_is_green() {
     let told: Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
     let hash = format!("plan:{}", &plan["plan"].as_str().unwrap()[..59]);
     assert_eq!(told["plan_hash"], hash);
+    // What no crawl takes is refused before it is a plan.
+    let declared = fs::read_to_string(rent.project().join("sources/rent/source.toml")).unwrap();
+    for (from, to, said) in [
+        (&*url, "/relative", "seed.url"),
+        (&*url, "ftp://127.0.0.1", "neither http nor https"),
+        (&*url, "http://elsewhere.example", "leads to no host"),
+        ("stage = \"detail\"", "stage = \"detial\"", "seed.stage"),
+    ] {
+        let changed = declared.replacen(from, to, 1);
+        assert_ne!(changed, declared, "{from}");
+        fs::write(rent.project().join("sources/rent/source.toml"), changed).unwrap();
+        let refused = seed(&rent, 1, &["--run", "third"]).code(2).says(&[said]);
+        let names = said == "seed.stage" || refused.stderr.contains("object");
+        assert!(names, "{refused}");
+    }
+    fs::write(rent.project().join("sources/rent/source.toml"), declared).unwrap();
+    assert!(
+        !rent
+            .project()
+            .join("seed/rent/2026-10-01.third/plan.json")
+            .exists()
+    );
     // A plan whose lines are not those that its head names.
     let lines = fs::read_to_string(&file).unwrap();
     fs::write(&file, lines.replace("page=2", "page=3")).unwrap();
@@ -815,6 +976,24 @@ fn a_plan_is_crawled_as_it_is_and_an_empty_one_is_green() {
     fs::write(&file, &lines).unwrap();
     // Of another date.
     crawl(2, &file).code(2).says(&["2026-10-01"]);
+    // Without its head it is no plan, whatever is in it, whatever it is called, whatever the run has.
+    let head = file.replace(".jsonl", ".json");
+    let moved = rent.project().join("head.away");
+    fs::rename(&head, &moved).unwrap();
+    for (text, date) in [("", 2), (lines.lines().next().unwrap(), 2), (&lines, 1)] {
+        fs::write(&file, text).unwrap();
+        crawl(date, &file)
+            .code(2)
+            .says(&["no head beside it", "--seeds"]);
+    }
+    rent.file("by-hand.jsonl", &lines);
+    crawl(2, "by-hand.jsonl")
+        .code(2)
+        .says(&["no head beside it", "--seeds"]);
+    fs::copy(&moved, rent.root().join("inbox/by-hand.json")).unwrap();
+    crawl(2, "by-hand.jsonl").code(2).says(&["2026-10-01"]);
+    crawl(1, "by-hand.jsonl").ok();
+    fs::rename(&moved, &head).unwrap();
 
     detail(
         &rent,

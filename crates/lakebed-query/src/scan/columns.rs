@@ -84,9 +84,12 @@ const MOST_KNOWN: usize = 1024;
 /// What columns were made of: hashes of the published versions.
 type MadeOf = Vec<ContentHash>;
 
+/// By dataset, with or without the columns of the rows' origin.
+type Known = BTreeMap<(DatasetRef, bool), (MadeOf, Arc<TableColumns>)>;
+
 /// The columns of tables that earlier queries named: most often the next one has the same.
 #[derive(Debug, Default)]
-pub(crate) struct KnownColumns(Mutex<BTreeMap<(DatasetRef, bool), (MadeOf, Arc<TableColumns>)>>);
+pub(crate) struct KnownColumns(Mutex<Known>);
 
 impl KnownColumns {
     /// The columns over these versions, with or without those of the rows' origin, if they are known.

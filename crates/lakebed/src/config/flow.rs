@@ -244,6 +244,9 @@ impl FlowStageConfig {
                 hint,
             ));
         }
+        if let Some(fault) = self.bad_files() {
+            return Some(fault);
+        }
         let (key, what, hint) = self.lacking()?;
         let what = format!("a stage of kind `{}` {what}", kind.as_str());
         Some((key, what, hint.to_owned()))
@@ -271,6 +274,41 @@ impl FlowStageConfig {
             .iter()
             .find(strange)
             .map(|(key, _, kinds)| (*key, *kinds))
+    }
+
+    /// The datasets that it writes by its own words, each with the key.
+    pub(super) fn written(&self) -> Vec<(DatasetRef, &'static str)> {
+        let ingested = self.datasets.iter().cloned();
+        let ingested = ingested.filter(|_| self.kind == StageKind::Ingest);
+        let outputs = self.outputs.iter().filter_map(|o| o.parse().ok());
+        ingested
+            .map(|dataset| (dataset, "datasets"))
+            .chain(outputs.map(|dataset| (dataset, "outputs")))
+            .collect()
+    }
+
+    /// An entry that names no files below the project folder, with what is wrong with it.
+    fn bad_files(&self) -> Option<(&'static str, String, String)> {
+        let inputs = self.inputs.iter().map(|entry| ("inputs", entry));
+        let outputs = self.outputs.iter().map(|entry| ("outputs", entry));
+        for (key, entry) in inputs.chain(outputs) {
+            if entry.parse::<DatasetRef>().is_ok() {
+                continue;
+            }
+            let hint = match glob::Pattern::new(entry) {
+                Err(e) => format!(
+                    "{e}: `*`, `?`, `[abc]` and `**` between slashes are known (docs/flow.md)"
+                ),
+                Ok(_) if entry.trim().is_empty() => "name a file".to_owned(),
+                Ok(_) if entry.starts_with('/') || entry.split('/').any(|part| part == "..") => {
+                    "files of a flow lie below the project folder: only there a stamp holds them; a link may lead there".to_owned()
+                }
+                Ok(_) => continue,
+            };
+            let what = format!("`{entry}` names no files of the project");
+            return Some((key, what, hint));
+        }
+        None
     }
 
     /// What the kind needs and is not given.
@@ -332,6 +370,26 @@ mod tests {
                 "timeout_minutes",
                 "no time",
             ),
+            (
+                "kind = \"shell\"\ncommand = [\"x\"]\ninputs = [\"feature/a\", \"[[\"]",
+                "inputs",
+                "`[[` names no files",
+            ),
+            (
+                "kind = \"shell\"\ncommand = [\"x\"]\noutputs = [\"out/{date}.csv\", \"a/***\"]",
+                "outputs",
+                "`a/***` names no files",
+            ),
+            (
+                "kind = \"shell\"\ncommand = [\"x\"]\noutputs = [\"/tmp/x\"]",
+                "outputs",
+                "`/tmp/x` names no files",
+            ),
+            (
+                "kind = \"ingest\"\ndatasets = [\"clean/a\"]\ninputs = [\"in/../../x\"]",
+                "inputs",
+                "names no files",
+            ),
         ] {
             let error =
                 config(&format!("[[stage]]\nkind = \"parse\"\n[[stage]]\n{text}")).unwrap_err();
@@ -342,6 +400,7 @@ mod tests {
             );
             assert!(error.message().contains(said), "{text}: {error}");
         }
+        assert!(config("[[stage]]\nkind = \"shell\"\ncommand = [\"x\"]\ninputs = [\"in/{date}/**/*.[ch]\", \"a..b/x\"]").is_ok());
         assert!(config("[[stage]]\nkind = \"cook\"").is_err());
         assert!(config("[[stage]]\nkind = \"parse\"\nname = \"Übung\"").is_err());
         assert!(config("[[stage]]\nkind = \"parse\"\nafer = []").is_err());

@@ -20,6 +20,7 @@ mod derive;
 mod environment;
 mod flow;
 mod fold;
+mod makers;
 mod parse;
 mod project;
 mod seed;

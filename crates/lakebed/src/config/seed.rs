@@ -6,7 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::config::Texts;
+use crate::config::{CrawlConfig, Texts, nearest_hint};
 use crate::error::{Error, Result};
 use crate::name::{FoldName, StageName};
 
@@ -164,6 +164,21 @@ impl SeedConfig {
                 .hint("fewer days of jitter than of staleness: what is fresh is not fetched"));
         }
         Ok(())
+    }
+
+    /// A stage that the crawl has not would make every request of a plan one that nobody takes.
+    pub(super) fn check_stage(&self, crawl: Option<&CrawlConfig>, file: &str) -> Result<()> {
+        let (Some(crawl), Some(stage)) = (crawl, &self.stage) else {
+            return Ok(());
+        };
+        if crawl.stage.contains_key(stage) {
+            return Ok(());
+        }
+        let names: Vec<&str> = crawl.stage.keys().map(StageName::as_str).collect();
+        Err(Error::invalid(format!("the crawl has no stage `{stage}`"))
+            .with("file", file)
+            .with("key", "seed.stage")
+            .hint(nearest_hint(stage.as_str(), &names)))
     }
 }
 

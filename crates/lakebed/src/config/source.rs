@@ -5,6 +5,7 @@ use std::fs;
 
 use serde::Deserialize;
 
+use crate::config::makers::Makers;
 use crate::config::{
     CrawlConfig, DeriveConfig, FlowConfig, FoldConfig, ParseConfig, Project, SeedConfig,
     nearest_hint, parse_toml,
@@ -208,7 +209,15 @@ impl SourceConfig {
                     .with("key", "seed.fold")
                     .hint(nearest_hint(seed.fold.as_str(), &names)));
             }
+            seed.check_stage(raw.crawl.as_ref(), file)?;
         }
+        let makers = Makers {
+            source: name,
+            folds: &raw.fold,
+            derives: &raw.derive,
+            flow: raw.flow.as_ref(),
+        };
+        makers.check(file)?;
         for (dataset, declared) in &raw.dataset {
             declared.check(dataset, file)?;
             let of = dataset
@@ -286,11 +295,12 @@ impl Project {
         let error = Error::not_found(format!("there is no source `{name}`"))
             .with("file", self.source_file(name).display());
         let near = super::nearest(name.as_str(), names.iter().map(SourceName::as_str));
-        let error = match near {
+        match near {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error,
-        };
-        error.hint(format!("`lakebed source add {name} --class log` makes one"))
+            None => error.hint(format!(
+                "`lakebed source new {name} --url URL --contact MAIL` begins one that is crawled, `lakebed source add {name}` one of files"
+            )),
+        }
     }
 
     /// Names of all folders below `sources/` that hold a `source.toml`, sorted.

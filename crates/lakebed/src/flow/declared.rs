@@ -2,6 +2,7 @@
 //! are written or as they follow from the rest.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::config::{
     DeriveConfig, FlowConfig, FlowStageConfig, Project, SourceConfig, StageDay, StageKind,
@@ -79,6 +80,18 @@ impl Derived {
     /// `NotFound` for a file that is not there; `InvalidInput` for an empty query.
     pub fn read(project: &Project, source: &SourceConfig, name: &str) -> Result<Self> {
         let file = project.source_file(&source.name);
+        Self::read_of(source, name, (&file, &file))
+    }
+
+    /// Reads a query that a file like source.toml declares; files that it names lie beside source.toml.
+    ///
+    /// # Errors
+    /// As [`Self::read`], with that file.
+    pub fn read_of(
+        source: &SourceConfig,
+        name: &str,
+        (file, source_file): (&Path, &Path),
+    ) -> Result<Self> {
         let Some(config) = source.derive.get(name) else {
             let names: Vec<&str> = source.derive.keys().map(String::as_str).collect();
             let error = Error::not_found(format!(
@@ -95,7 +108,7 @@ impl Derived {
         let sql = match (&config.sql, &config.file) {
             (Some(text), _) => text.clone(),
             (None, Some(name)) => {
-                let path = file.with_file_name(name);
+                let path = source_file.with_file_name(name);
                 std::fs::read_to_string(&path)
                     .map_err(|e| Error::io("read the query", path.display(), e))?
             }
@@ -186,7 +199,16 @@ impl Declared {
     /// # Errors
     /// Those of the rules and of the files of queries.
     pub fn read(project: &Project, source: &SourceConfig) -> Result<Self> {
-        let file = project.source_file(&source.name).display().to_string();
+        Self::read_of(project, source, &project.source_file(&source.name))
+    }
+
+    /// Reads what a file like source.toml declares; files that it names lie beside source.toml.
+    ///
+    /// # Errors
+    /// As [`Self::read`], with that file.
+    pub fn read_of(project: &Project, source: &SourceConfig, path: &Path) -> Result<Self> {
+        let source_file = project.source_file(&source.name);
+        let file = path.display().to_string();
         let rules = match source.parse {
             Some(_) => Some(Rules::read(source, &file)?),
             None => None,
@@ -195,7 +217,8 @@ impl Declared {
         let parsed = rules.iter().flat_map(Rules::datasets);
         let mut derives = BTreeMap::new();
         for name in source.derive.keys() {
-            derives.insert(name.clone(), Derived::read(project, source, name)?);
+            let derived = Derived::read_of(source, name, (path, &source_file))?;
+            derives.insert(name.clone(), derived);
         }
         Ok(Self {
             source: source.name.clone(),

@@ -20,7 +20,7 @@ use crate::fault::kill_point;
 use crate::flow::graph::{Graph, Program, Stage};
 use crate::flow::judge::{Judge, Standing, files_of};
 use crate::flow::place::{StageFailure, StageTry, log_path, stamp_path};
-use crate::flow::process::{Call, End, last_lines, start, wait};
+use crate::flow::process::{Call, End, kill, last_lines, start, wait};
 use crate::flow::report::{DateReport, FLOW_REPORT_FORMAT, FlowReport, StageOutcome, StageReport};
 use crate::flow::turn::{self, Turn};
 use crate::name::FlowStageName;
@@ -68,18 +68,19 @@ pub trait FlowWatch: Send + Sync {
 
 /// Runs the graphs of several sources; those of one source follow each other.
 ///
+/// A source of which no turn could be taken or given back does not take the reports of the others with it: its error
+/// stands beside the report.
+///
 /// # Errors
-/// `InvalidInput` for a stage that no graph has, before anything runs; those of the lake and the queue.
+/// `InvalidInput` for a stage that no graph has, or for two that nothing lies between, before anything runs.
 pub async fn run_flows(
     context: &FlowContext,
     sources: Vec<Vec<Graph>>,
     options: &FlowOptions,
     watch: &Arc<dyn FlowWatch>,
-) -> Result<FlowReport> {
+) -> Result<(FlowReport, Option<Error>)> {
     for graph in sources.iter().flatten() {
-        for name in options.from_stage.iter().chain(&options.to_stage) {
-            graph.stage(name)?;
-        }
+        check_asked(graph, options)?;
     }
     let places = Arc::new(Semaphore::new(options.jobs.max(1)));
     let mut running = Vec::new();
@@ -95,29 +96,48 @@ pub async fn run_flows(
     let mut failed = None;
     for source in running {
         match source.await {
-            Ok(Ok(reports)) => dates.extend(reports),
-            // The other sources go on to their end.
-            Ok(Err(e)) => failed = failed.or(Some(e)),
+            Ok((reports, error)) => {
+                dates.extend(reports);
+                failed = failed.or(error);
+            }
             Err(e) => failed = failed.or(Some(Error::internal("run a flow").caused_by(e))),
         }
     }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    Ok(FlowReport {
+    let report = FlowReport {
         format: FLOW_REPORT_FORMAT,
         dry_run: options.dry_run,
         trouble: dates.iter().filter_map(DateReport::trouble).min(),
         dates,
-    })
+    };
+    Ok((report, failed))
 }
 
+/// What `--from-stage` and `--to-stage` name must be there, and something must lie between them.
+fn check_asked(graph: &Graph, options: &FlowOptions) -> Result<()> {
+    for name in options.from_stage.iter().chain(&options.to_stage) {
+        graph.stage(name)?;
+    }
+    let (Some(from), Some(to)) = (&options.from_stage, &options.to_stage) else {
+        return Ok(());
+    };
+    let forced = graph.from(&graph.stage(from)?.name);
+    if forced.contains(&graph.stage(to)?.name) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "of the flow of `{}` nothing lies between `--from-stage {from}` and `--to-stage {to}`: `{to}` does not come after `{from}`",
+        graph.source
+    ))
+    .hint(format!("`lakebed flow {} --date {}` shows what comes after what", graph.source, graph.date)))
+}
+
+/// The dates of a source one after the other, and what ended them early.
 async fn run_source(
     context: &FlowContext,
     graphs: &[Graph],
     options: &FlowOptions,
     watch: &dyn FlowWatch,
-) -> Result<Vec<DateReport>> {
+) -> (Vec<DateReport>, Option<Error>) {
     let mut judge = Judge::new(&context.lake, &context.project);
     let mut reports: Vec<DateReport> = Vec::new();
     for graph in graphs {
@@ -131,13 +151,16 @@ async fn run_source(
             reports: Vec::new(),
         };
         let before = reports.last().filter(|r| r.trouble().is_some());
-        let busy = match before {
+        let (busy, error) = match before {
             // What a day holds follows from the day before it.
             Some(before) => {
                 run.block_all(&format!("{} did not end well", before.date));
-                None
+                (None, None)
             }
-            None => run.run().await?,
+            None => match run.run().await {
+                Ok(busy) => (busy, None),
+                Err(e) => (None, Some(e)),
+            },
         };
         let stages = run.reports;
         reports.push(DateReport {
@@ -147,8 +170,11 @@ async fn run_source(
             busy,
             stages,
         });
+        if error.is_some() {
+            return (reports, error);
+        }
     }
-    Ok(reports)
+    (reports, None)
 }
 
 /// One date on its way.
@@ -196,22 +222,18 @@ impl DateRun<'_> {
             }
         };
         kill_point("flow.turn_taken");
-        let mut done = Ok(());
         for stage in self
             .graph
             .stages
             .iter()
             .filter(|s| selected.contains(&s.name))
         {
-            done = self.step(stage, forced.contains(&stage.name), &turn).await;
-            if done.is_err() {
-                break;
+            if let Err(error) = self.step(stage, forced.contains(&stage.name), &turn).await {
+                self.fail(stage, &error);
             }
         }
         let is_lost = turn.is_lost();
-        let ended = turn.end().await;
-        done?;
-        ended?;
+        turn.end().await?;
         Ok(is_lost.then(|| "another call, to which the lease went".to_owned()))
     }
 
@@ -248,6 +270,31 @@ impl DateRun<'_> {
             failure: None,
         };
         self.tell(stage, outcome, report);
+    }
+
+    /// The stage could not be judged, run or stamped: it is red, and what does not come after it goes on.
+    fn fail(&mut self, stage: &Stage, error: &Error) {
+        let (project, source) = (&self.context.project, &self.graph.source);
+        let failure = StageFailure {
+            reason: told(error),
+            exit_code: None,
+            last_lines: Vec::new(),
+            log: log_path(project, source, stage).display().to_string(),
+        };
+        let mut kept = StageTry::begun(0, self.context.lake.clock().now());
+        kept.failed = Some(failure.clone());
+        // Where not even that can be written, the report of this call says it.
+        drop(kept.keep(project, source, stage));
+        let report = StageReport {
+            stage: stage.name.clone(),
+            kind: stage.kind,
+            outcome: StageOutcome::Failed,
+            standing: None,
+            why: String::new(),
+            took_ms: None,
+            failure: Some(failure),
+        };
+        self.tell(stage, StageOutcome::Failed, report);
     }
 
     fn block_all(&mut self, why: &str) {
@@ -360,14 +407,8 @@ impl DateRun<'_> {
             inputs,
             input_files: self.judge.see_files(&stage.input_files)?,
         };
-        let lacking = stage.input_files.iter().find(|glob| {
-            stage.kind == StageKind::Shell && files_of(project, glob).is_ok_and(|f| f.is_empty())
-        });
-        let end = match lacking {
-            Some(glob) => End::Bad {
-                reason: format!("there is no file `{glob}` that it should read"),
-                code: None,
-            },
+        let (end, begin) = match self.lacking(stage, &before) {
+            Some(reason) => (End::Bad { reason, code: None }, None),
             None => self.run_process(stage, is_forced, turn).await?,
         };
         kill_point("flow.stage_ended");
@@ -394,16 +435,41 @@ impl DateRun<'_> {
         let failure = StageFailure {
             reason,
             exit_code,
-            last_lines: last_lines(&log),
+            last_lines: begin.map_or_else(Vec::new, |begin| last_lines(&log, begin)),
             log: log.display().to_string(),
         };
         let mut kept = StageTry::begun(0, self.context.lake.clock().now());
         kept.failed = Some(failure.clone());
-        kept.keep(project, source, stage)?;
+        // Where it cannot be kept, the report of this call still says how the stage failed.
+        drop(kept.keep(project, source, stage));
         Ok(Err((outcome, Some(failure))))
     }
 
-    async fn run_process(&self, stage: &Stage, is_forced: bool, turn: &Turn) -> Result<End> {
+    /// What a program of the user's should read and is not there, in words.
+    fn lacking(&self, stage: &Stage, before: &Before) -> Option<String> {
+        if stage.kind != StageKind::Shell {
+            return None;
+        }
+        let project = &self.context.project;
+        let is_lacking = |glob: &&String| files_of(project, glob).is_ok_and(|f| f.is_empty());
+        let file = stage.input_files.iter().find(is_lacking);
+        if let Some(glob) = file {
+            return Some(format!("there is no file `{glob}` that it should read"));
+        }
+        let scope = before.inputs.iter().find(|input| input.content.is_none())?;
+        Some(format!(
+            "there is nothing of {} in `{}` that it should read",
+            scope.dt, scope.dataset
+        ))
+    }
+
+    /// Its end, and where in its log begins what it said; no place where it never began.
+    async fn run_process(
+        &self,
+        stage: &Stage,
+        is_forced: bool,
+        turn: &Turn,
+    ) -> Result<(End, Option<u64>)> {
         let (project, source) = (&self.context.project, &self.graph.source);
         let argv = argv_of(&self.context.program, stage, is_forced);
         let log = log_path(project, source, stage);
@@ -424,21 +490,26 @@ impl DateRun<'_> {
             },
             &format!("{now} {}", crate::flow::make::shell_line(&argv)),
         );
-        let child = match started {
-            Ok(child) => child,
-            Err(e) => {
-                return Ok(End::Bad {
-                    reason: e.to_string(),
-                    code: None,
-                });
-            }
+        let bad = |error: &Error| End::Bad {
+            reason: told(error),
+            code: None,
         };
-        StageTry::begun(child.id(), now).keep(project, source, stage)?;
+        let (child, begin) = match started {
+            Ok(started) => started,
+            Err(e) => return Ok((bad(&e), None)),
+        };
+        if let Err(e) = StageTry::begun(child.id(), now).keep(project, source, stage) {
+            // Nobody who comes later could know that it runs.
+            let killed = tokio::task::spawn_blocking(move || kill(child)).await;
+            drop(killed);
+            return Ok((bad(&e), Some(begin)));
+        }
         kill_point("flow.stage_begun");
         let (stop, lost, timeout) = (self.context.stop.clone(), turn.lost(), stage.timeout);
         let is_told = move || *stop.borrow() || lost.load(std::sync::atomic::Ordering::SeqCst);
         let waited = tokio::task::spawn_blocking(move || wait(child, timeout, is_told)).await;
-        waited.map_err(|e| Error::internal("wait for a stage").caused_by(e))?
+        let waited = waited.map_err(|e| Error::internal("wait for a stage").caused_by(e))?;
+        Ok((waited?, Some(begin)))
     }
 
     /// Stamps the stage; what it should have written and did not, in words.
@@ -483,14 +554,30 @@ impl DateRun<'_> {
     }
 }
 
-/// The command line of a stage; of a query that was asked for, rows of other rules may be replaced.
+/// An error in one line, with where it is and what to do.
+fn told(error: &Error) -> String {
+    let mut text = error.to_string();
+    for (key, value) in error.context() {
+        text.push_str(&format!(" ({key}: {value})"));
+    }
+    for hint in error.hints() {
+        text.push_str(&format!("; {hint}"));
+    }
+    text
+}
+
+/// The command line of a stage; of one that was asked for, what other inputs or rules made may be replaced: a query's
+/// rows, and a day's fold, which is then worked out anew from the rows and the snapshot before it that are there now.
 fn argv_of(program: &[String], stage: &Stage, is_forced: bool) -> Vec<String> {
     match &stage.program {
         Program::Shell(argv) => argv.clone(),
         Program::Lakebed(args) => {
-            let replace =
-                (is_forced && stage.kind == StageKind::Derive).then(|| "--replace".to_owned());
-            program.iter().chain(args).cloned().chain(replace).collect()
+            let anew = match stage.kind {
+                StageKind::Derive if is_forced => vec!["--replace".to_owned()],
+                StageKind::Fold if is_forced => vec!["--from".to_owned(), stage.date.to_string()],
+                _ => Vec::new(),
+            };
+            program.iter().chain(args).cloned().chain(anew).collect()
         }
     }
 }

@@ -14,6 +14,13 @@ use crate::flow::scope::Scope;
 use crate::name::{ContentHash, DatasetRef, FlowStageName, RunName, SourceName};
 use crate::time::BusinessDate;
 
+/// Below what a shell stage writes: commands run in the project folder.
+pub(super) const PROJECT_OUT: &str = ".";
+/// Names beside those of runs in the folder of a date: stages of a day and of a month, and the lock.
+const OWN_NAMES: [&str; 3] = [DAY, MONTH, "lock"];
+const DAY: &str = "_day";
+const MONTH: &str = "_month";
+
 /// What runs a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
@@ -78,10 +85,26 @@ impl Graph {
     /// `InvalidInput` with the file and the stage: a name that stands twice or is not there, a circle, a reader before
     /// its writer, something that is not declared.
     pub fn of(declared: &Declared, date: BusinessDate, run: &RunName) -> Result<Self> {
+        Self::with_out(declared, (date, run), PROJECT_OUT)
+    }
+
+    /// The same, with another folder for `{out}`.
+    pub(super) fn with_out(
+        declared: &Declared,
+        (date, run): (BusinessDate, &RunName),
+        out: &str,
+    ) -> Result<Self> {
+        if OWN_NAMES.contains(&run.as_str()) {
+            return Err(Error::invalid(format!(
+                "no run of a flow is called `{run}`: the flow keeps its own files there"
+            ))
+            .hint("give the run another name, such as an hour: 0900"));
+        }
         let mut maker = Maker {
             declared,
             date,
             run,
+            out,
             stages: Vec::new(),
             groups: BTreeMap::new(),
         };
@@ -153,6 +176,8 @@ struct Maker<'a> {
     declared: &'a Declared,
     date: BusinessDate,
     run: &'a RunName,
+    /// What `{out}` stands for in the commands of shell stages.
+    out: &'a str,
     /// In declared order, each with what it names under `after`.
     stages: Vec<Stage>,
     /// Written names that became several stages.
@@ -251,8 +276,8 @@ impl Maker<'_> {
         };
         let (stamp_date, stamp_run) = match period {
             StagePeriod::Run => (self.date, self.run.clone()),
-            StagePeriod::Day => (self.date, "_day".parse()?),
-            StagePeriod::Month => (month_begin(self.date), "_month".parse()?),
+            StagePeriod::Day => (self.date, DAY.parse()?),
+            StagePeriod::Month => (month_begin(self.date), MONTH.parse()?),
         };
         let made = self.part(written, date, part)?;
         let rules = made.rules.unwrap_or_else(|| ContentHash::of(b"none"));
@@ -547,7 +572,7 @@ impl Maker<'_> {
             args: written
                 .command
                 .iter()
-                .map(|word| self.filled(word, date))
+                .map(|word| self.filled(word, date).replace("{out}", self.out))
                 .collect(),
             reads,
             writes,

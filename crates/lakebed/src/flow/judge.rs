@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::config::StageKind;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::flow::graph::Stage;
 use crate::flow::place::{StageTry, stamp_path};
 use crate::flow::scope::Sights;
@@ -109,7 +109,10 @@ impl Judge {
         let Some(bytes) = self.lake.store().find(&path).await? else {
             return Ok(Judged::new(Standing::Missing, "never done"));
         };
-        let stamp = StampSpec::read(&bytes, path.as_str())?;
+        let stamp = match read_stamp((&bytes, path.as_str()), source, stage) {
+            Ok(stamp) => stamp,
+            Err(judged) => return Ok(judged),
+        };
         if stamp.rules != stage.rules {
             let why = format!(
                 "its rules have changed since: {} then, {} now",
@@ -139,7 +142,13 @@ impl Judge {
         stage: &Stage,
         is_running: bool,
     ) -> Result<Judged> {
-        let judged = self.judge(source, stage).await?;
+        let judged = match self.judge(source, stage).await {
+            // Damage of one dataset or file is told of the stages that need it, and hides no other one.
+            Err(e) if e.kind() == ErrorKind::CorruptData => {
+                Judged::new(Standing::Red, e.to_string())
+            }
+            judged => judged?,
+        };
         if matches!(judged.standing, Standing::Done | Standing::NotDue) {
             return Ok(judged);
         }
@@ -303,6 +312,31 @@ impl Judge {
     }
 }
 
+/// The stamp at the place of the stage, or how the stage stands without one: a stamp that is none is made anew.
+fn read_stamp(
+    (bytes, name): (&[u8], &str),
+    source: &SourceName,
+    stage: &Stage,
+) -> std::result::Result<StampSpec, Judged> {
+    let stamp = StampSpec::read(bytes, name).map_err(|e| match e.kind() {
+        ErrorKind::CorruptData => Judged::new(
+            Standing::Missing,
+            format!("its stamp cannot be read: it runs again, or delete `{name}` of the lake"),
+        ),
+        // What a newer program wrote is not written over unasked.
+        _ => Judged::new(Standing::Stale, format!("{} (`{name}`)", e.message())),
+    })?;
+    let of = (&stamp.source, stamp.date, &stamp.run, &stamp.stage);
+    if of == (source, stage.stamp_date, &stage.stamp_run, &stage.name) {
+        return Ok(stamp);
+    }
+    let why = format!(
+        "the stamp at its place is that of `{}` of {} {}, run {}: it runs again, or delete `{name}` of the lake",
+        stamp.stage, stamp.source, stamp.date, stamp.run
+    );
+    Err(Judged::new(Standing::Missing, why))
+}
+
 /// Dataset and date, for people.
 fn named(scope: &StampScope) -> String {
     let runs: Vec<&str> = scope.runs.iter().map(|r| r.as_str()).collect();
@@ -337,7 +371,7 @@ pub(super) fn files_of(project: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Size and BLAKE3 of a file; `None` where it is not there.
-fn hash_file(path: &Path) -> Result<Option<(u64, ContentHash)>> {
+pub(super) fn hash_file(path: &Path) -> Result<Option<(u64, ContentHash)>> {
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),

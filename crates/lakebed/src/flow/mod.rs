@@ -6,7 +6,7 @@
 //! | `guard` | what a replay must not do |
 //! | `lanes` | items through several threads, in order |
 //! | `packs` | the packs of a source, and one page out of them |
-//! | `shadow` | two sets of rules over the same pages, item by item |
+//! | `shadow` | two implementations of a stage over the same inputs, item by item |
 //! | `parse` | the packs of a date through the rules, into their datasets |
 //! | `rows` | the rows of committed files, by field id |
 //! | `seed` | which objects of a day's list are fetched in detail, as a file |
@@ -41,19 +41,26 @@ pub use declared::{Declared, Derived, Folded, Seeded, WHOLE_DAY};
 pub use execute::{FlowContext, FlowOptions, FlowWatch, run_flows};
 pub use fold::{
     FoldAnswer, FoldOptions, FoldOutcome, FoldRefusal, FoldRefusalKind, FoldReport, FoldSource,
-    FoldedDay, InputRows, WrittenSchema, fold_date, write_schemas,
+    FoldedDay, InputRows, WrittenSchema, check_fold, fold_date, write_schemas,
 };
 pub use graph::{Graph, Program, Stage, parent_dates};
 pub use guard::lock_folder;
 pub use judge::{Judge, Judged, Standing};
 pub use make::makefile;
 pub use packs::{FoundPage, SourcePack, find_page, list_packs};
-pub use parse::{ParseOptions, ParseReport, ParsedDataset, ParsedPack, StoredAs, parse_date};
+pub use parse::{
+    ParseOptions, ParseReport, ParsedDataset, ParsedPack, RuleSchema, RuleSchemaOptions,
+    SchemaFileState, StoredAs, parse_date, write_rule_schemas,
+};
 pub use place::{StageFailure, StageTry, flow_folder, log_path};
 pub use report::{DateReport, FlowReport, FlowTrouble, StageOutcome, StageReport};
 pub use scope::{Scope, Sights};
 pub use seed::{
     PLAN_HEAD, PLAN_LINES, PlanHead, SeedAnswer, SeedOptions, SeedReport, explain_seed, plan_seeds,
 };
-pub use shadow::{ShadowOptions, ShadowSummary, shadow_date, summarize_shadow};
+pub use shadow::{
+    ShadowBegun, ShadowDate, ShadowFold, ShadowOptions, ShadowPair, ShadowRules, ShadowShell,
+    ShadowSummary, ShadowTable, Shadowed, check_shadow_key, shadow_derived, shadow_key,
+    summarize_shadow,
+};
 pub use turn::{FLOW_LEASES, is_running};

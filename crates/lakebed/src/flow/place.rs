@@ -131,7 +131,10 @@ impl StageTry {
         let text = serde_json::to_vec(self)
             .map_err(|e| Error::internal("write a try as JSON").caused_by(e))?;
         let new = path.with_extension("try.new");
-        fs::write(&new, text)
+        // A stage that never began has no log yet, and no folder.
+        path.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(&new, text))
             .and_then(|()| fs::rename(&new, &path))
             .map_err(|e| Error::io("write the file", path.display(), e))
     }

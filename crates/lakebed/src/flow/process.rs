@@ -20,6 +20,8 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 /// What is told of a log that failed.
 const LAST_LINES: usize = 12;
 const LAST_BYTES: u64 = 16 << 10;
+/// Characters that are told of a line.
+const LAST_LINE_CHARS: usize = 300;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +50,8 @@ pub(super) struct Call<'a> {
     pub(super) log: &'a Path,
 }
 
-/// Starts it; the log has the command line in front of what it says.
-pub(super) fn start(call: Call<'_>, head: &str) -> Result<Child> {
+/// Starts it; the log has the command line in front of what it says, which begins at the byte that is answered.
+pub(super) fn start(call: Call<'_>, head: &str) -> Result<(Child, u64)> {
     let (program, args) = call
         .argv
         .split_first()
@@ -67,7 +69,8 @@ pub(super) fn start(call: Call<'_>, head: &str) -> Result<Child> {
     log.write_all(format!("== {head}\n").as_bytes())
         .map_err(failed)?;
     let errors = log.try_clone().map_err(failed)?;
-    Command::new(program)
+    let begin = log.metadata().map_err(failed)?.len();
+    let child = Command::new(program)
         .args(args)
         .current_dir(call.folder)
         .envs(call.variables.iter().map(|(k, v)| (k, v)))
@@ -76,7 +79,16 @@ pub(super) fn start(call: Call<'_>, head: &str) -> Result<Child> {
         .stderr(Stdio::from(errors))
         .process_group(0)
         .spawn()
-        .map_err(|e| Error::io("start the program", program, e))
+        .map_err(|e| Error::io("start the program", program, e))?;
+    Ok((child, begin))
+}
+
+/// Ends it at once, with all that it started.
+pub(super) fn kill(mut child: Child) {
+    signal(&child, "-KILL");
+    // It is gone already, or it goes now: there is nobody left to tell.
+    drop(child.kill());
+    drop(child.wait());
 }
 
 /// Waits for its end; `is_told` says whether it must end now.
@@ -143,26 +155,67 @@ fn end_of(status: ExitStatus) -> End {
     }
 }
 
-/// The last lines of a log, the heads of tries left out.
-pub(super) fn last_lines(log: &Path) -> Vec<String> {
-    let read = || -> std::io::Result<Vec<u8>> {
+/// The last lines of a log from a byte on; long ones are cut.
+pub(super) fn last_lines(log: &Path, begin: u64) -> Vec<String> {
+    let read = || -> std::io::Result<(bool, Vec<u8>)> {
         let mut file = File::open(log)?;
         let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(LAST_BYTES)))?;
+        let from = size.saturating_sub(LAST_BYTES).max(begin);
+        file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        Ok((from > begin, bytes))
     };
-    let text = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let of_last_try = match text.rfind("== ") {
-        Some(at) if at == 0 || text[..at].ends_with('\n') => &text[at..],
-        _ => &text,
-    };
-    let lines: Vec<&str> = of_last_try
-        .lines()
-        .filter(|l| !l.starts_with("== ") && !l.trim().is_empty())
-        .collect();
+    let (is_cut, bytes) = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(LAST_LINES);
-    lines[from..].iter().map(|l| (*l).to_owned()).collect()
+    let shown = lines[from..].iter().enumerate();
+    shown
+        .map(|(n, line)| short_line(line, is_cut && from + n == 0))
+        .collect()
+}
+
+/// A line of at most so many characters; of one whose beginning is not there the end counts.
+fn short_line(line: &str, is_end: bool) -> String {
+    let most = LAST_LINE_CHARS;
+    let chars = line.chars().count();
+    match (chars > most, is_end) {
+        (false, false) => line.to_owned(),
+        (false, true) => format!("...{line}"),
+        (true, false) => line.chars().take(most).chain("...".chars()).collect(),
+        (true, true) => "..."
+            .chars()
+            .chain(line.chars().skip(chars - most))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_the_try_and_no_longer_than_one_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("x.log");
+        let head = "== a try before\nold\n== this try\n";
+        let said = format!("== Summary ==\n\n{}\n== the end ==\n", "價".repeat(400));
+        fs::write(&log, format!("{head}{said}")).unwrap();
+        let begin = head.len() as u64;
+        let long = format!("{}...", "價".repeat(300));
+        assert_eq!(
+            last_lines(&log, begin),
+            ["== Summary ==", &long, "== the end =="]
+        );
+        // One line that has no end.
+        fs::write(&log, format!("{head}{}Ω", "x".repeat(100_000))).unwrap();
+        assert_eq!(
+            last_lines(&log, begin),
+            [format!("...{}Ω", "x".repeat(299))]
+        );
+        // Nothing was said.
+        fs::write(&log, head).unwrap();
+        assert!(last_lines(&log, begin).is_empty());
+    }
 }

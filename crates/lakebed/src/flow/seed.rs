@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::config::{SeedConfig, SeedMode, SourceConfig};
+use crate::crawl::{SeedSpec, seed_request};
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::flow::fold::{
@@ -26,6 +27,7 @@ use crate::flow::guard::lock_folder;
 use crate::fold::{PlanRules, PlannedKey, SeedReason, SkipReason, Verdict, Windows};
 use crate::log::DatasetState;
 use crate::name::{ContentHash, FoldName, RunName, SourceName, StageName};
+use crate::spec::{CanonicalUrl, QueryOrder};
 use crate::store::Lake;
 use crate::time::BusinessDate;
 
@@ -81,26 +83,29 @@ pub struct PlanHead {
 }
 
 impl PlanHead {
-    /// Reads the head beside the lines of a plan; `None` where there is none.
+    /// Reads the head beside the lines of a plan: `x.json` beside `x.jsonl`.
     ///
     /// # Errors
-    /// `CorruptData` where it is no head, or of other lines than `lines`.
-    pub fn find_beside(path: &Path, lines: &[u8]) -> Result<Option<Self>> {
-        if path.file_name().is_none_or(|name| name != PLAN_LINES) {
-            return Ok(None);
-        }
-        let path = path.with_file_name(PLAN_HEAD);
-        let Some(head) = find_head(&path)? else {
-            return Ok(None);
+    /// `InvalidInput` where there is none; `CorruptData` where it is no head, or of other lines than `lines`.
+    pub fn get_beside(path: &Path, lines: &[u8]) -> Result<Self> {
+        let head_path = path.with_extension("json");
+        let Some(head) = find_head(&head_path)? else {
+            return Err(Error::invalid(
+                "the plan has no head beside it: whether it is whole, and of which date, is not known",
+            )
+            .with("file", path.display())
+            .with("head", head_path.display())
+            .hint("`lakebed seed` makes the plan anew")
+            .hint("requests that no `lakebed seed` planned are given with `--seeds FILE`"));
         };
         if head.plan != ContentHash::of(lines) {
             return Err(Error::corrupt(
                 "read the plan: its lines are not those that its head names",
             )
-            .with("file", path.display())
+            .with("file", head_path.display())
             .hint("`lakebed seed` makes the plan anew"));
         }
-        Ok(Some(head))
+        Ok(head)
     }
 }
 
@@ -387,6 +392,36 @@ impl Lines {
     }
 }
 
+/// Refuses a request that the crawl of the source would not take: one that is noticed there only makes the whole plan
+/// one that nobody takes.
+fn check_request(
+    source: &SourceConfig,
+    (url, stage): (&str, Option<&StageName>),
+    object: &str,
+) -> Result<()> {
+    let at = |error: Error| error.with("key", "seed.url").with("object", object);
+    let Some(crawl) = &source.crawl else {
+        return CanonicalUrl::parse(url, QueryOrder::Kept)
+            .map(drop)
+            .map_err(at);
+    };
+    let seed = SeedSpec {
+        url: url.to_owned(),
+        stage: stage.cloned(),
+        ..SeedSpec::default()
+    };
+    match seed_request(crawl, seed).map_err(at)? {
+        Some(_) => Ok(()),
+        None => {
+            let error = Error::invalid(format!("`{url}` leads to no host of the source"));
+            let hosts = crawl.hosts.join(", ");
+            Err(at(error).hint(format!(
+                "its hosts are {hosts}; a field of the list that may lead elsewhere is no address"
+            )))
+        }
+    }
+}
+
 fn word(value: &impl Serialize) -> String {
     let text = serde_json::to_value(value).unwrap_or_default();
     text.as_str().unwrap_or_default().to_owned()
@@ -427,6 +462,7 @@ async fn make_plan(
     material.judge((date, false), options, |planned| {
         match (planned.verdict, &planned.url) {
             (Verdict::Request(reason), Some(url)) => {
+                check_request(source, (url, stage), &planned.key)?;
                 let key = RawValue::from_string(planned.key.clone())
                     .map_err(|e| Error::internal("write a key as JSON").caused_by(e))?;
                 lines.add(&PlanLine {

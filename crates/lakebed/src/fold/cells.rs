@@ -159,6 +159,14 @@ fn push_quoted(text: &str, into: &mut String) {
     into.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
+/// The value as JSON, numbers with all their digits; `is_json` = a text that is JSON already.
+#[must_use]
+pub fn json_of(array: &dyn Array, row: usize, is_json: bool) -> String {
+    let mut text = String::new();
+    push_json(array, row, is_json, &mut text);
+    text
+}
+
 /// Appends the value as JSON; numbers keep all their digits, `is_json` = a text that is JSON already.
 pub(super) fn push_json(array: &dyn Array, row: usize, is_json: bool, into: &mut String) {
     if array.is_null(row) {

@@ -42,7 +42,7 @@ mod window;
 mod tests;
 
 pub use bound::BoundRules;
-pub use cells::{conform, holds_any};
+pub use cells::{conform, holds_any, json_of};
 pub use evaluate::{Evaluator, FoldDay, FoldedWindow};
 pub use plan::{PlanRules, PlannedKey, SeedReason, SkipReason, Verdict, percent_encoded};
 pub use rules::{FoldRules, InputColumn, InputRules};

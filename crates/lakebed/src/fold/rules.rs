@@ -15,6 +15,7 @@ use crate::config::{
 };
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, DatasetRef, FoldName, Layer, SourceName};
+use crate::registry::{is_reserved_name, origin_type};
 use crate::spec::{FieldSpec, FieldType, SchemaSpec, arrow_schema};
 
 /// Name of the version of the rules' meaning: it is part of their hash.
@@ -167,6 +168,13 @@ impl FoldRules {
         };
         compiler.take_inputs(schemas)?;
         for (field, table) in &config.field.0 {
+            if is_reserved_name(field) && origin_type(field).is_none() {
+                return Err(Error::invalid(format!(
+                    "fold `{name}`: the name `{field}` is reserved: every dataset has `dt`, `source` and `schema_version` from its place, and `_...` is Lakebed's own"
+                ))
+                .with("key", format!("fold.{name}.field.{field}"))
+                .hint("give the field another name, and the column under `column`"));
+            }
             let (rule, spec) = compiler.field(field, &table.0)?;
             compiler.fields.push(FieldRules {
                 name: field.clone(),

@@ -49,7 +49,8 @@ impl Call<'_> {
             }
             match self.ask(state, content, (source, *form))? {
                 InputAnswer::New { other_dates } => {
-                    if source.own_batch().is_none() {
+                    // Rows that were made of parents may be equal on many days: nobody mistook the date.
+                    if source.own_batch().is_none() && self.request.parents.is_empty() {
                         warnings.extend(known_elsewhere(&name, &other_dates));
                     }
                     planned.push(Planned {

@@ -6,6 +6,7 @@ mod books;
 mod claims;
 mod ends;
 mod leases;
+mod mysql_only;
 mod polite;
 mod runs;
 mod scale;

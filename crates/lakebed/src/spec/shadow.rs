@@ -1,5 +1,5 @@
 //! What a shadow run found for a date: `shadow/<source>/<stage>/<pair>/<date>.json` of the project, and its differing items
-//! beside it, a JSON line each, in `<date>.diff.jsonl` (docs/flow.md).
+//! beside it, a JSON line each, in `<date>.diff.jsonl` (docs/shadow.md).
 
 use std::collections::BTreeMap;
 
@@ -50,21 +50,23 @@ pub struct ShadowDay {
     pub format: u32,
     /// The source.
     pub source: SourceName,
-    /// The stage: `parse`.
+    /// The stage: `parse`, `fold.<name>`, `derive.<name>`, `shell.<name>`.
     pub stage: String,
     /// The business date.
     pub date: BusinessDate,
-    /// The rules as they are.
+    /// The implementation as it is.
     pub old: ContentHash,
-    /// The rules that are tried.
+    /// The one that is tried.
     pub new: ContentHash,
     /// Names the inputs: equal ones have equal names.
     pub inputs: ContentHash,
     /// Whether all items agree.
     pub verdict: ShadowVerdict,
-    /// Pages that both were given.
-    pub pages: u64,
-    /// Items by kind: `page`, `record <dataset>`, `link <stage>`, `total <group>`.
+    /// Pages that both were given; absent where the stage reads no pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<u64>,
+    /// Items by kind: `page`, `record <dataset>`, `link <stage>`, `total`; `row <dataset>`,
+    /// `event <dataset>`; `file`.
     pub items: BTreeMap<String, ShadowCounts>,
     /// In how many items a field differs, by dataset and path.
     pub fields: BTreeMap<String, u64>,

@@ -37,6 +37,8 @@ impl Layout {
     pub const SUPERSEDED: &'static str = "_lake/superseded";
     /// All checkpoints.
     pub const CHECKPOINTS: &'static str = "_lake/checkpoint";
+    /// Stamps of flows.
+    pub const FLOW: &str = "flow";
     /// All commit logs.
     pub const LOGS: &'static str = "_lake/log";
     /// All published schemas.
@@ -163,7 +165,7 @@ pub fn final_path(stage: &StorePath, staged: &StorePath) -> Option<StorePath> {
 /// The root of all stamps of flows.
 #[must_use]
 pub fn flow_root() -> StorePath {
-    StorePath::from_checked("flow".to_owned())
+    StorePath::from_checked(Layout::FLOW.to_owned())
 }
 
 /// The stamp of a stage of a flow.

@@ -25,6 +25,8 @@ use crate::time::{Clock, unique_id};
 
 /// How often a temporary file that somebody took away is written again.
 const MAX_TRIES: usize = 20;
+/// Memory that is asked for before a read, at most.
+const MOST_AT_ONCE: usize = 64 << 20;
 
 /// A lake in a folder of this machine.
 #[derive(Debug)]
@@ -287,7 +289,8 @@ impl Store for LocalStore {
         let read = || -> io::Result<Vec<u8>> {
             let mut f = File::open(&file)?;
             f.seek(SeekFrom::Start(offset))?;
-            let mut bytes = Vec::new();
+            // As much at once as is asked for; what is asked for may be more than there is.
+            let mut bytes = Vec::with_capacity(length.min(MOST_AT_ONCE));
             f.take(length as u64).read_to_end(&mut bytes)?;
             Ok(bytes)
         };

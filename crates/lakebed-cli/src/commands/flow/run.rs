@@ -44,13 +44,16 @@ pub(crate) async fn run(args: RunFlowArgs, globals: &Globals<'_>) -> Result<Exit
     let watch: Arc<dyn FlowWatch> = Arc::new(Told {
         printer: globals.printer.twin(),
     });
-    let report = run_flows(&flow, graphs, &options, &watch).await;
+    let ended = run_flows(&flow, graphs, &options, &watch).await;
     queue.close().await;
-    let report = report?;
+    let (report, failed) = ended?;
     if globals.printer.format() == TextFormat::Json {
         globals.printer.json(&report)?;
     }
     tell_stale(&report, globals.printer);
+    if let Some(error) = failed {
+        return Err(error);
+    }
     Ok(report.trouble.map_or(Exit::Done, Exit::Flow))
 }
 

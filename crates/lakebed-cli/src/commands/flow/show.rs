@@ -35,6 +35,12 @@ struct FlowAnswer<'a> {
     stages: Vec<StageAnswer<'a>>,
 }
 
+#[derive(Serialize)]
+struct MakeAnswer<'a> {
+    format: u32,
+    makefile: &'a str,
+}
+
 fn words(stage: &Stage) -> &[String] {
     match &stage.program {
         Program::Lakebed(words) | Program::Shell(words) => words,
@@ -77,8 +83,14 @@ pub(crate) fn show(args: &FlowArgs, globals: &Globals<'_>) -> Result<Exit> {
     for graph in &graphs {
         if args.print_make {
             let settings = Settings::load(&project, &globals.layers())?;
-            let text = makefile(graph, &root_of(&project)?, &program(&project, &settings)?);
-            printer.bytes(text.as_bytes())?;
+            let text = makefile(graph, &root_of(&project)?, &program(&project, &settings)?)?;
+            match printer.format() {
+                TextFormat::Json => printer.json(&MakeAnswer {
+                    format: ANSWER_FORMAT,
+                    makefile: &text,
+                })?,
+                TextFormat::Text => printer.bytes(text.as_bytes())?,
+            }
             continue;
         }
         match printer.format() {

@@ -39,6 +39,16 @@ enum WatchLine<'a> {
     Event(&'a EventRecord),
 }
 
+/// Version of the lines.
+const LINE_FORMAT: u32 = 1;
+
+#[derive(Serialize)]
+struct WatchAnswer<'a> {
+    format: u32,
+    #[serde(flatten)]
+    line: &'a WatchLine<'a>,
+}
+
 struct Watcher<'a> {
     globals: &'a Globals<'a>,
     graph: Graph,
@@ -148,7 +158,10 @@ impl Watcher<'_> {
     fn tell(&self, line: &WatchLine<'_>, text: &str) -> Result<()> {
         let printer = self.globals.printer;
         match printer.format() {
-            TextFormat::Json => printer.json_line(line),
+            TextFormat::Json => printer.json_line(&WatchAnswer {
+                format: LINE_FORMAT,
+                line,
+            }),
             TextFormat::Text => printer.line(format!("{} {}", printer.now(), message_text(text))),
         }
     }

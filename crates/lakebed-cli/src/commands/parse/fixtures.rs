@@ -25,6 +25,8 @@ pub(crate) struct TestedPage {
     pub(crate) name: String,
     /// Whether there was something to compare with.
     pub(crate) expected: bool,
+    /// Whether the page is gone and what is expected of it is left.
+    pub(crate) gone: bool,
     /// Where it differs.
     pub(crate) differences: Vec<Difference>,
     /// What it gives; none where nothing was expected.
@@ -66,7 +68,8 @@ pub(crate) fn test_pages(ruled: &Ruled, rewrite: bool) -> Result<Vec<TestedPage>
 /// `--test`
 pub(super) fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Result<Exit> {
     let pages = test_pages(ruled, args.write)?;
-    let pass = args.write || pages.iter().all(|p| p.expected && p.differences.is_empty());
+    let is_good = |p: &TestedPage| args.write || (p.expected && p.differences.is_empty());
+    let pass = pages.iter().all(|p| is_good(p) && !p.gone);
     let answer = TestAnswer {
         format: PARSE_ANSWER_FORMAT,
         pass,
@@ -80,7 +83,7 @@ pub(super) fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Re
     Ok(if pass { Exit::Done } else { Exit::No })
 }
 
-/// Names of the pages in a folder, sorted.
+/// Names of the pages in a folder, sorted; one that is gone is named by what is expected of it.
 fn fixture_names(folder: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -94,18 +97,33 @@ fn fixture_names(folder: &Path) -> Result<Vec<String>> {
         let is_page = PAGE_SUFFIXES
             .iter()
             .any(|s| name.ends_with(&format!(".{s}")));
-        if is_page && !name.ends_with(EXPECTED_SUFFIX) {
-            names.push(name);
+        match name.strip_suffix(EXPECTED_SUFFIX) {
+            Some(page) => names.push(page.to_owned()),
+            None if is_page => names.push(name),
+            None => {}
         }
     }
     names.sort();
+    names.dedup();
     Ok(names)
 }
 
 fn test_page(folder: &Path, name: String, rewrite: bool, ruled: &Ruled) -> Result<TestedPage> {
     let page = folder.join(&name);
     let beside = folder.join(format!("{name}{EXPECTED_SUFFIX}"));
-    let body = fs::read(&page).map_err(|e| Error::io("read the page", page.display(), e))?;
+    let body = match fs::read(&page) {
+        Ok(body) => body,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(TestedPage {
+                name,
+                expected: false,
+                gone: true,
+                differences: Vec::new(),
+                parsed: None,
+            });
+        }
+        Err(e) => return Err(Error::io("read the page", page.display(), e)),
+    };
     let expected = match fs::read_to_string(&beside) {
         Ok(text) => Some(Fixture::parse(&text, &beside.display().to_string())?),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
@@ -116,6 +134,7 @@ fn test_page(folder: &Path, name: String, rewrite: bool, ruled: &Ruled) -> Resul
             return Ok(TestedPage {
                 name,
                 expected: false,
+                gone: false,
                 differences: Vec::new(),
                 parsed: None,
             });
@@ -137,6 +156,7 @@ fn test_page(folder: &Path, name: String, rewrite: bool, ruled: &Ruled) -> Resul
     Ok(TestedPage {
         name,
         expected: true,
+        gone: false,
         differences,
         parsed: Some(parsed),
     })
@@ -146,6 +166,7 @@ fn tell_test(answer: &TestAnswer, source: &SourceName, globals: &Globals<'_>) ->
     let printer = globals.printer;
     for page in &answer.pages {
         let verdict = match (page.expected, page.differences.len()) {
+            (false, _) if page.gone => "the page is gone, what is expected of it is left",
             (false, _) => "nothing to compare with",
             (true, 0) => "equal",
             (true, _) if answer.wrote => "written anew",
@@ -163,7 +184,13 @@ fn tell_test(answer: &TestAnswer, source: &SourceName, globals: &Globals<'_>) ->
             printer.line(format!("    found    {}", shown(&d.found)))?;
         }
     }
-    if !answer.pass {
+    if let Some(page) = answer.pages.iter().find(|p| p.gone) {
+        printer.hint(format!(
+            "bring the page back, or delete `{}{EXPECTED_SUFFIX}`",
+            page.name
+        ));
+    }
+    if !answer.pass && answer.pages.iter().any(|p| !p.gone) {
         printer.hint(format!(
             "if that is right: `lakebed parse {source} --test --write`, and look at the difference in git"
         ));

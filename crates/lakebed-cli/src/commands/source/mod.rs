@@ -4,10 +4,13 @@
 //! | --- | --- |
 //! | this | `add`, `list`, `show` |
 //! | `new` | `new`: a working skeleton |
-//! | `conform`, `private` | `test`: whether it is ready |
+//! | `check`, `conform`, `fit`, `follow`, `private` | `test`: whether it is ready |
 //! | `sample` | `sample`: a few pages to write rules by |
 
+mod check;
 mod conform;
+mod fit;
+mod follow;
 mod new;
 mod private;
 mod sample;

@@ -15,29 +15,14 @@ use serde::Serialize;
 
 use super::{ANSWER_FORMAT, class_of};
 use crate::args::{SourceNewArgs, TextFormat};
+use crate::commands::skeleton::{PAGES, SCHEMA, SEEDS, SOURCE};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 
-const SOURCE: &str = include_str!("skeleton/source.toml");
-const SCHEMA: &str = include_str!("skeleton/v1.toml");
-const SEEDS: &str = include_str!("skeleton/seeds.txt");
-/// Pages of the skeleton: name, stage, path of its URL, text.
-const PAGES: [(&str, &str, &str, &str); 2] = [
-    (
-        "list.html",
-        "list",
-        "/list",
-        include_str!("skeleton/list.html"),
-    ),
-    (
-        "detail.html",
-        "detail",
-        "/item/1001",
-        include_str!("skeleton/detail.html"),
-    ),
-];
 /// What stands in `user_agent` until somebody says how to be reached.
 pub(super) const NO_CONTACT: &str = "+mailto:nobody@example.invalid";
+/// What the host of a skeleton ends with that was told no address: no site has such a name.
+pub(super) const MADE_UP_HOST: &str = ".invalid";
 
 #[derive(Serialize)]
 struct NewAnswer<'a> {
@@ -121,7 +106,10 @@ struct Site {
 
 impl Site {
     fn of(name: &SourceName, url: Option<&str>) -> Result<Self> {
-        let made_up = format!("https://{}.invalid/list", name.as_str().replace('_', "-"));
+        let made_up = format!(
+            "https://{}{MADE_UP_HOST}/list",
+            name.as_str().replace('_', "-")
+        );
         let text = url.unwrap_or(&made_up);
         let url = CanonicalUrl::parse(text, QueryOrder::Kept).map_err(|e| {
             e.with("option", "--url")
@@ -153,6 +141,12 @@ fn agent(name: &SourceName, contact: Option<&str>) -> Result<String> {
             let shown = contact.escape_default();
             let what = format!("`{shown}` is sent with every request: it has no line breaks");
             return Err(Error::invalid(what).with("option", "--contact"));
+        }
+        Some(contact) if !contact.contains("://") && !contact.contains('@') => {
+            let what = format!("`{contact}` is neither a mail address nor a URL");
+            return Err(Error::invalid(what).with("option", "--contact").hint(
+                "those who run the site must be able to reach you: --contact you@acme.example, or --contact https://acme.example/bot",
+            ));
         }
         Some(contact) if contact.contains("://") => format!("+{contact}"),
         Some(contact) => format!("+mailto:{}", contact.trim_start_matches("mailto:")),
@@ -217,8 +211,8 @@ fn tell(files: &[(PathBuf, String)], source: &SourceConfig, globals: &Globals<'_
     }
     let name = &source.name;
     printer.hint(format!(
-        "next: `lakebed source sample {name} --limit 10` fetches a few pages, `lakebed parse {name} --try PAGE` shows what the rules give, \
-         `lakebed source test {name}` says what is missing"
+        "next: `lakebed source sample {name} --limit 10 --save` fetches a few pages, `lakebed parse {name} --try PAGE` shows what the rules give, \
+         `lakebed parse {name} --schema` writes the schema that follows from them, `lakebed source test {name}` says what is missing"
     ));
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::flow::fold::refusal::{FoldRefusalKind, Stop, Tried};
 use crate::flow::rows::{StoredFile, list_files};
 use crate::log::{DatasetState, finish_moves, load};
 use crate::name::{ContentHash, DatasetRef};
@@ -86,14 +87,38 @@ impl InputFiles {
 }
 
 /// What the fold of a date read, as its snapshot says; empty where there is none.
-pub(crate) fn recorded(
+///
+/// Refused where the snapshot has rows that no fold made.
+pub(super) fn recorded(
     snapshot: &DatasetState,
     dt: BusinessDate,
-) -> Result<Vec<(ReadRange, InputSpec)>> {
+) -> Tried<Vec<(ReadRange, InputSpec)>> {
     let inputs = snapshot.visible_inputs(dt);
-    inputs
-        .map(|(_, input)| Ok((input.spec.name.parse::<ReadRange>()?, input.spec.clone())))
-        .collect()
+    let mut read = Vec::new();
+    for (_, input) in inputs {
+        let range = input.spec.name.parse::<ReadRange>();
+        let range = range.map_err(|_| foreign(snapshot.dataset(), dt, &input.spec.name))?;
+        read.push((range, input.spec.clone()));
+    }
+    Ok(read)
+}
+
+/// Rows of another maker: what was known of the day before is not in them.
+fn foreign(dataset: &DatasetRef, dt: BusinessDate, file: &str) -> Stop {
+    let name = dataset.dataset.as_str();
+    let (source, fold) = name.split_once('.').unwrap_or((name, name));
+    let command = format!("lakebed fold {source} --name {fold}");
+    let error = Error::precondition(format!(
+        "`{dataset}` has rows of {dt} that no fold made: they come from `{file}`"
+    ))
+    .hint(format!(
+        "work the chain out anew from that day on, as revisions: `{command} --date NEWEST --from {dt}`"
+    ))
+    .hint(format!(
+        "or begin from nothing, and lose what was known: `{command} --date NEWEST --from {dt} --cold-start`"
+    ))
+    .hint("a dataset of snapshots is written by its fold alone");
+    Stop::refuse(FoldRefusalKind::Changed, error)
 }
 
 /// How far folds have read each date of each dataset: its revision then, and the last record.
@@ -101,11 +126,7 @@ pub(super) struct ReadSoFar(BTreeMap<(String, BusinessDate), (u32, u64)>);
 
 impl ReadSoFar {
     /// By the snapshots of these dates, both included.
-    pub(super) fn of(
-        snapshot: &DatasetState,
-        from: BusinessDate,
-        to: BusinessDate,
-    ) -> Result<Self> {
+    pub(super) fn of(snapshot: &DatasetState, from: BusinessDate, to: BusinessDate) -> Tried<Self> {
         let mut read: BTreeMap<(String, BusinessDate), (u32, u64)> = BTreeMap::new();
         let dates = snapshot.dates().range(from..).map(|(dt, _)| *dt);
         for dt in dates.take_while(|dt| *dt <= to) {

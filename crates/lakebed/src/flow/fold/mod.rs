@@ -13,8 +13,10 @@
 //! events of a date are stored before its snapshot, so a snapshot that is there has its events. FLD-7: rows that came
 //! after their day was folded are read by the next fold, once, or by a chain that begins on their day.
 
+mod again;
 mod day;
 mod inputs;
+mod label;
 mod refusal;
 mod report;
 mod schemas;
@@ -24,9 +26,10 @@ mod store;
 pub(super) use inputs::{InputFiles, load_settled};
 pub use refusal::{FoldRefusal, FoldRefusalKind};
 pub use report::{FoldAnswer, FoldOutcome, FoldReport, FoldedDay, InputRows};
-pub use schemas::{FoldSource, WrittenSchema, write_schemas};
+pub use schemas::{FoldSource, WrittenSchema, check_fold, write_schemas};
 pub use stage::{FoldOptions, fold_date};
 
+pub(super) use again::MadeOf;
 pub(super) use day::{RowBudget, clear_folder, read_input, read_previous};
 pub(super) use refusal::{Stop, Tried};
 pub(super) use stage::{has_data_before, is_final};

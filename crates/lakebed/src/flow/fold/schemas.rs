@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::{Project, SourceConfig, nearest_hint};
+use crate::config::{FoldConfig, Project, SourceConfig, nearest_hint};
 use crate::error::{Error, Result};
 use crate::flow::fold::refusal::{FoldRefusalKind, Stop, Tried};
 use crate::fold::{BoundRules, FoldRules, FoldSchemas, next_schema};
-use crate::name::{ContentHash, DatasetRef, FoldName, Layer};
+use crate::name::{ContentHash, DatasetRef, FoldName, Layer, SourceName};
 use crate::registry::{self, render_toml};
 use crate::spec::SchemaSpec;
 use crate::store::Lake;
@@ -31,7 +31,7 @@ pub struct FoldSource {
 pub(in crate::flow) fn get_fold<'a>(
     source: &'a SourceConfig,
     name: &FoldName,
-) -> Result<&'a crate::config::FoldConfig> {
+) -> Result<&'a FoldConfig> {
     source.folds.get(name).ok_or_else(|| {
         let names: Vec<&str> = source.folds.keys().map(FoldName::as_str).collect();
         let error = Error::not_found(format!("`{}` has no fold `{name}`", source.name));
@@ -47,10 +47,9 @@ pub(in crate::flow) fn get_fold<'a>(
 /// The rules over the published schemas of the inputs, and these.
 async fn compile(
     lake: &Lake,
-    source: &SourceConfig,
-    name: &FoldName,
+    (source, name): (&SourceName, &FoldName),
+    config: &FoldConfig,
 ) -> Result<(FoldRules, Vec<SchemaSpec>)> {
-    let config = get_fold(source, name)?;
     let mut inputs = Vec::new();
     for input in &config.from {
         let dataset = DatasetRef {
@@ -63,16 +62,14 @@ async fn compile(
         })?;
         inputs.push(latest.0.schema);
     }
-    Ok((
-        FoldRules::compile(&source.name, name, config, &inputs)?,
-        inputs,
-    ))
+    Ok((FoldRules::compile(source, name, config, &inputs)?, inputs))
 }
 
 impl FoldSource {
     /// Compiles the rules and binds them to what is published.
     pub(crate) async fn open(lake: &Lake, source: &SourceConfig, name: &FoldName) -> Tried<Self> {
-        let (rules, inputs) = compile(lake, source, name).await?;
+        let config = get_fold(source, name)?;
+        let (rules, inputs) = compile(lake, (&source.name, name), config).await?;
         let rules = Arc::new(rules);
         let schemas = FoldSchemas::of(&rules)?;
         let no_schema = |error: Error| Stop::refuse(FoldRefusalKind::NoSchema, error);
@@ -109,6 +106,62 @@ impl FoldSource {
     }
 }
 
+/// Whether a fold could run: its inputs and what it writes are published, and its rules fit them.
+///
+/// # Errors
+/// What is missing.
+pub async fn check_fold(lake: &Lake, source: &SourceConfig, name: &FoldName) -> Result<()> {
+    match FoldSource::open(lake, source, name).await {
+        Ok(_) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Refused(refusal)) => Err(refusal.error),
+    }
+}
+
+impl FoldSource {
+    /// Compiles the rules and binds them to the schemas that follow from them, published or not; the events of a key are
+    /// in the order of its fields' names.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` where a field has another type than it is published with.
+    pub(in crate::flow) async fn unpublished(
+        lake: &Lake,
+        source: &SourceConfig,
+        name: &FoldName,
+    ) -> Result<Self> {
+        let mut config = get_fold(source, name)?.clone();
+        config.watch.sort();
+        let (rules, inputs) = compile(lake, (&source.name, name), &config).await?;
+        let rules = Arc::new(rules);
+        let schemas = FoldSchemas::of(&rules)?;
+        let mut made = Vec::new();
+        for (dataset, columns) in [&schemas.snapshot, &schemas.events] {
+            let published = registry::list_published(lake, dataset).await?;
+            let history: Vec<_> = published.into_iter().map(|(p, _)| p).collect();
+            let next = next_schema(dataset, columns, &history)?;
+            let schema = match (next, history.last()) {
+                (Some(next), _) => next,
+                (None, Some(newest)) => newest.schema.clone(),
+                (None, None) => return Err(Error::internal("a dataset without any schema")),
+            };
+            let hash = ContentHash::of(render_toml(&schema).as_bytes());
+            made.push((dataset.clone(), schema, hash));
+        }
+        let [snapshot, events] = made.as_slice() else {
+            return Err(Error::internal("two datasets became another number"));
+        };
+        let place =
+            |of: &(DatasetRef, SchemaSpec, ContentHash)| (of.0.clone(), of.1.version, of.2.clone());
+        Ok(Self {
+            snapshot: place(snapshot),
+            events: place(events),
+            bound: BoundRules::new(rules, &snapshot.1, &events.1)?,
+            bounds: [Vec::new(), Vec::new()],
+            inputs,
+        })
+    }
+}
+
 /// A schema file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct WrittenSchema {
@@ -132,7 +185,7 @@ pub async fn write_schemas(
     source: &SourceConfig,
     name: &FoldName,
 ) -> Result<Vec<WrittenSchema>> {
-    let (rules, _) = compile(lake, source, name).await?;
+    let (rules, _) = compile(lake, (&source.name, name), get_fold(source, name)?).await?;
     let schemas = FoldSchemas::of(&rules)?;
     let mut answers = Vec::new();
     for (dataset, columns) in [&schemas.snapshot, &schemas.events] {

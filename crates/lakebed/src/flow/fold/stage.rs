@@ -8,6 +8,7 @@ use crate::config::SourceConfig;
 use crate::error::{Error, Result};
 use crate::flow::fold::day::{DayDone, DayJob, RowBudget, clear_folder, run_day};
 use crate::flow::fold::inputs::{InputFiles, ReadSoFar, load_settled, recorded};
+use crate::flow::fold::label::{ListState, Terms, label_of, list_then};
 use crate::flow::fold::refusal::{FoldRefusalKind, Stop, Tried};
 use crate::flow::fold::report::{FoldAnswer, FoldOutcome, FoldReport, FoldedDay};
 use crate::flow::fold::schemas::FoldSource;
@@ -39,6 +40,8 @@ pub struct FoldOptions {
     pub cold_start: bool,
     /// The list of the date is not complete: nothing vanishes.
     pub partial: bool,
+    /// The list of the date is complete after all, whatever an earlier fold of it was told.
+    pub complete: bool,
     /// Let as much vanish as it may be.
     pub allow_vanished: bool,
     /// Who asks.
@@ -68,8 +71,7 @@ struct Material {
     date: BusinessDate,
     previous: Option<InputFiles>,
     inputs: Vec<Vec<InputFiles>>,
-    complete: bool,
-    cold_start: bool,
+    terms: Terms,
     label: BatchLabel,
 }
 
@@ -173,12 +175,13 @@ impl Run<'_> {
                 Error::invalid(format!("`--from {first}` is after `--date {date}`")).into(),
             );
         }
+        self.check_from(date)?;
         let finals = self.snapshot.dates().keys().copied();
         let finals: BTreeSet<BusinessDate> = finals.filter(|dt| self.has_snapshot(*dt)).collect();
         let before = finals.range(..first).next_back().copied();
         let yesterday = first.plus_days(-1);
         if self.options.cold_start {
-            let earlier = before.is_some() || self.has_earlier_data(first);
+            let earlier = before.is_some() || self.earliest_data(first).is_some();
             if earlier {
                 self.warnings.push(format!(
                     "{first} begins from nothing: what was known of earlier days is not in it"
@@ -214,12 +217,12 @@ impl Run<'_> {
                 ));
                 Self::refuse(FoldRefusalKind::NoSnapshot, error)
             }
-            None if self.has_earlier_data(first) => {
+            None if let Some(earliest) = self.earliest_data(first) => {
                 let error = Error::precondition(format!(
                     "there is no snapshot before {first}, and there is data of earlier days"
                 ))
                 .hint(format!(
-                    "fold from the first day on: `{command} --date {date} --from FIRST`"
+                    "fold from the first day on: `{command} --date {date} --from {earliest}`"
                 ))
                 .hint(format!(
                     "or begin from nothing: `{command} --date {date} --cold-start`"
@@ -230,26 +233,74 @@ impl Run<'_> {
         }
     }
 
-    fn has_earlier_data(&self, date: BusinessDate) -> bool {
-        let earlier = |state: &DatasetState| {
-            let dates = state.dates().range(..date);
-            dates
-                .into_iter()
-                .any(|(dt, _)| state.visible_of(*dt).next().is_some())
+    fn earliest_data(&self, date: BusinessDate) -> Option<BusinessDate> {
+        let earliest = |state: &DatasetState| {
+            let mut dates = state.dates().range(..date).map(|(dt, _)| *dt);
+            dates.find(|dt| state.visible_of(*dt).next().is_some())
         };
-        self.inputs.iter().any(earlier)
+        self.inputs.iter().filter_map(earliest).min()
     }
 
-    /// Whether the list of the date is complete; refused where an input is not ready (FLD-2).
-    fn readiness(&mut self, date: BusinessDate, last: BusinessDate) -> Tried<bool> {
+    /// Days on which no input has anything would be snapshots of nothing.
+    fn check_from(&self, date: BusinessDate) -> Tried<()> {
+        let Some(from) = self.options.from else {
+            return Ok(());
+        };
+        let first_of = |state: &DatasetState| {
+            let mut dates = state.dates().keys();
+            let seen = |dt: &&BusinessDate| state.visible_of(**dt).next().is_some();
+            dates.find(seen).copied()
+        };
+        let first = self.inputs.iter().filter_map(first_of).min();
+        let error = match first {
+            Some(first) if first <= from => return Ok(()),
+            Some(first) if first <= date => Error::invalid(format!(
+                "`--from {from}` is before the first day of any input, {first}"
+            ))
+            .hint(format!("`{} --date {date} --from {first}`", self.command())),
+            _ => Error::invalid(format!("no input has anything of {date} or before")),
+        };
+        Err(error.into())
+    }
+
+    /// What of the list of the date is not complete by what was said: now, or when the date was folded.
+    fn declared(&mut self, date: BusinessDate, last: BusinessDate, sealed: bool) -> Tried<bool> {
+        let then = match self.has_snapshot(date) {
+            true => list_then(&self.snapshot, date)?,
+            false => None,
+        };
+        let is_last = date == last;
+        if is_last && (self.options.partial || self.options.complete) {
+            return Ok(self.options.partial);
+        }
+        let command = self.command();
+        match then {
+            Some(ListState::Declared) => {
+                self.warnings.push(format!(
+                    "{date} stays without a complete list, as it was declared: `{command} --date {date} --from {date} --complete` ends that"
+                ));
+                Ok(true)
+            }
+            Some(ListState::Open) if sealed => {
+                self.warnings.push(format!(
+                    "{date} was folded without a complete list, which is sealed now: what is missing from it counts as absent (`{command} --date {date} --from {date} --partial` where it is not complete)"
+                ));
+                Ok(false)
+            }
+            // What was folded without a complete list stays so, unless the list became complete.
+            Some(ListState::Open | ListState::Complete) | None => {
+                Ok(self.options.from.is_some() && self.has_snapshot(date) && !sealed)
+            }
+        }
+    }
+
+    /// What the list of the date is good for; refused where an input is not ready (FLD-2).
+    fn readiness(&mut self, date: BusinessDate, last: BusinessDate) -> Tried<ListState> {
         let rules = std::sync::Arc::clone(&self.fold.bound.rules);
         let opened = |state: &DatasetState| state.visible_of(date).next().is_some();
         let presence = rules.presence();
-        // What was folded without a complete list stays so, unless the list became complete.
-        let was_partial = self.options.from.is_some()
-            && self.has_snapshot(date)
-            && presence.is_some_and(|n| !self.inputs[n].is_sealed(date));
-        let is_partial = was_partial || (self.options.partial && date == last);
+        let sealed = presence.is_some_and(|n| self.inputs[n].is_sealed(date));
+        let is_partial = presence.is_some() && self.declared(date, last, sealed)?;
         // A day of a gap on which the list was never looked at says nothing of anything.
         let is_blind = date < last && presence.is_some_and(|n| !opened(&self.inputs[n]));
         let mut complete = !is_partial && !is_blind;
@@ -289,7 +340,11 @@ impl Run<'_> {
                 "nobody looked at the list of {date}: the day is folded without evidence"
             ));
         }
-        Ok(complete)
+        Ok(match complete {
+            true => ListState::Complete,
+            false if is_partial && sealed => ListState::Declared,
+            false => ListState::Open,
+        })
     }
 
     /// The files that a fold of the date reads of each input: late ones, then its own.
@@ -338,8 +393,9 @@ impl Run<'_> {
         last: BusinessDate,
         cold_start: bool,
     ) -> Tried<Material> {
-        let complete = match self.options.provisional {
-            true => self.is_complete(date),
+        let list = match self.options.provisional {
+            true if self.is_complete(date) => ListState::Complete,
+            true => ListState::Open,
             false => self.readiness(date, last)?,
         };
         let yesterday = date.plus_days(-1);
@@ -360,21 +416,17 @@ impl Run<'_> {
                 own.into_iter().map(|files| vec![files]).collect()
             }
         };
-        let mut hasher = blake3::Hasher::new();
-        let rules = &self.fold.bound.rules;
-        hasher.update(format!("{} {date} {complete} {cold_start}\n", rules.hash()).as_bytes());
-        for files in inputs.iter().flatten().chain(&previous) {
-            let range = &files.range;
-            hasher
-                .update(format!("{} {} {}\n", range.dataset, range.dt, files.content()).as_bytes());
-        }
-        let label = format!("fold:{}", &hasher.finalize().to_hex()[..16]).parse()?;
+        let terms = Terms { list, cold_start };
+        let read = inputs.iter().flatten().chain(&previous);
+        let reads: Vec<_> = read
+            .map(|files| (files.range.dataset.clone(), files.range.dt, files.content()))
+            .collect();
+        let label = label_of((self.fold.bound.rules.hash(), date), terms, &reads)?;
         Ok(Material {
             date,
             previous,
             inputs,
-            complete,
-            cold_start,
+            terms,
             label,
         })
     }
@@ -390,7 +442,7 @@ impl Run<'_> {
             fold: &self.fold,
             day: FoldDay {
                 date: material.date,
-                complete: material.complete,
+                complete: material.terms.list == ListState::Complete,
                 events: !self.options.provisional,
             },
             previous: material
@@ -570,7 +622,8 @@ impl Run<'_> {
         })?;
         let mut day = empty_day(date, label, FoldOutcome::AlreadyThere);
         day.waiting_rows = waiting;
-        day.complete = true;
+        let list = list_then(&self.snapshot, date)?;
+        day.complete = list.is_none_or(|list| list == ListState::Complete);
         if waiting > 0 {
             let hint = format!(
                 "{waiting} rows of {date} came after it was folded: the next fold takes them as late, or `{} --date {date} --from {date}` works it out anew",
@@ -652,8 +705,8 @@ fn empty_day(date: BusinessDate, label: BatchLabel, outcome: FoldOutcome) -> Fol
 
 fn folded(material: &Material, outcome: FoldOutcome) -> FoldedDay {
     FoldedDay {
-        complete: material.complete,
-        cold_start: material.cold_start,
+        complete: material.terms.list == ListState::Complete,
+        cold_start: material.terms.cold_start,
         ..empty_day(material.date, material.label.clone(), outcome)
     }
 }

@@ -122,44 +122,65 @@ impl StageFile for LooseFile {
     }
 }
 
-/// A provisional snapshot: a file of the project, replaced by the next one.
+/// A day outside of the lake: files of the project, replaced by the next one.
 pub(super) struct LooseSink {
-    path: PathBuf,
-    table: Option<LooseTable>,
+    snapshot: PathBuf,
+    events: Option<PathBuf>,
+    tables: Option<(LooseTable, Option<LooseTable>)>,
 }
 
 impl LooseSink {
-    pub(super) fn new(path: &Path) -> Self {
+    /// The snapshot alone.
+    pub(super) fn new(snapshot: &Path) -> Self {
         Self {
-            path: path.to_owned(),
-            table: None,
+            snapshot: snapshot.to_owned(),
+            events: None,
+            tables: None,
+        }
+    }
+
+    /// And its events.
+    pub(super) fn with_events(self, events: &Path) -> Self {
+        Self {
+            events: Some(events.to_owned()),
+            ..self
         }
     }
 
     pub(super) fn finish(self) -> Result<()> {
-        self.table.ok_or_else(not_begun)?.finish().map(|_| ())
+        let (snapshot, events) = self.tables.ok_or_else(not_begun)?;
+        snapshot.finish()?;
+        events.map_or(Ok(0), LooseTable::finish).map(|_| ())
     }
 }
 
+fn begin_loose(path: &Path, encoder: &TableEncoder) -> Result<LooseTable> {
+    let temp = path.with_extension("parquet.tmp");
+    let file = File::create(&temp).map_err(|e| Error::io("create the file", temp.display(), e))?;
+    let file = LooseFile {
+        file,
+        temp,
+        path: path.to_owned(),
+    };
+    LooseTable::begin(Box::new(file), encoder)
+}
+
 impl DaySink for LooseSink {
-    fn begin(&mut self, snapshot: TableEncoder, _events: TableEncoder) -> Result<()> {
-        let temp = self.path.with_extension("parquet.tmp");
-        let file =
-            File::create(&temp).map_err(|e| Error::io("create the file", temp.display(), e))?;
-        let file = LooseFile {
-            file,
-            temp,
-            path: self.path.clone(),
-        };
-        self.table = Some(LooseTable::begin(Box::new(file), &snapshot)?);
+    fn begin(&mut self, snapshot: TableEncoder, events: TableEncoder) -> Result<()> {
+        let told = self.events.as_deref();
+        let told = told.map(|path| begin_loose(path, &events)).transpose()?;
+        self.tables = Some((begin_loose(&self.snapshot, &snapshot)?, told));
         Ok(())
     }
 
     fn snapshot(&mut self, group: TableGroup) -> Result<()> {
-        self.table.as_mut().ok_or_else(not_begun)?.append(group)
+        self.tables.as_mut().ok_or_else(not_begun)?.0.append(group)
     }
 
-    fn events(&mut self, _group: TableGroup) -> Result<()> {
-        Ok(())
+    fn events(&mut self, group: TableGroup) -> Result<()> {
+        match &mut self.tables.as_mut().ok_or_else(not_begun)?.1 {
+            Some(events) => events.append(group),
+            None => Ok(()),
+        }
     }
 }

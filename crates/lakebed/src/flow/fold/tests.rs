@@ -276,6 +276,7 @@ impl Rent {
             provisional: false,
             cold_start: false,
             partial: false,
+            complete: false,
             allow_vanished: false,
             by: by(),
             threads: Some(2),

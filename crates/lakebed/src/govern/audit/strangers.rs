@@ -20,6 +20,36 @@ const OF_FILE_SYSTEM: &str = "lost+found";
 const UNKNOWN_REJECTS: &str = "lies among rejects, but no record of the log names it";
 const ADVICE: &str = "nothing reads it: move it out of the lake, or back to where it belongs; repair deletes no stranger";
 
+/// A folder of files of one kind: what is one, and what to say of any other.
+type Kind = (&'static str, fn(&StorePath) -> bool, &'static str);
+
+const OF_ONE_KIND: [Kind; 4] = [
+    (
+        Layout::FLOW,
+        is_flow_stamp,
+        "lies among the stamps of flows and is none",
+    ),
+    (
+        Layout::LOGS,
+        is_log_record,
+        "lies among log records and is none",
+    ),
+    (
+        Layout::SCHEMAS,
+        is_published_schema,
+        "lies among published schemas and is none",
+    ),
+    (
+        Layout::CHECKPOINTS,
+        is_checkpoint,
+        "lies among checkpoints and is none",
+    ),
+];
+
+fn is_checkpoint(path: &StorePath) -> bool {
+    checkpoint_name(&path.file_name()).is_some()
+}
+
 pub(super) async fn check(
     lake: &Lake,
     overview: &Overview,
@@ -50,24 +80,7 @@ pub(super) async fn check(
             found.push((entry, "lies among the files that Lakebed keeps for itself"));
         }
     }
-    let is_one: [(_, fn(&StorePath) -> bool, _); 3] = [
-        (
-            Layout::LOGS,
-            is_log_record,
-            "lies among log records and is none",
-        ),
-        (
-            Layout::SCHEMAS,
-            is_published_schema,
-            "lies among published schemas and is none",
-        ),
-        (
-            Layout::CHECKPOINTS,
-            |path| checkpoint_name(&path.file_name()).is_some(),
-            "lies among checkpoints and is none",
-        ),
-    ];
-    for (root, is_one, message) in is_one {
+    for (root, is_one, message) in OF_ONE_KIND {
         for folder in folders_of_datasets(lake, root).await? {
             let files = list_all(lake, &folder).await?.into_iter().map(|f| f.path);
             found.extend(files.filter(|f| !is_one(f)).map(|f| (f, message)));
@@ -78,11 +91,6 @@ pub(super) async fn check(
         if dataset_of(&folder).is_none_or(|d| !overview.datasets.contains(&d)) {
             let files = list_all(lake, &folder).await?;
             found.extend(files.into_iter().map(|f| (f.path, UNKNOWN_REJECTS)));
-        }
-    }
-    for file in lake.store().list(&flow_root()).await? {
-        if !is_flow_stamp(&file.path) {
-            found.push((file.path, "lies among the stamps of flows and is none"));
         }
     }
     for path in unstaged(lake).await? {

@@ -66,7 +66,7 @@ async fn a_newer_line_is_refused() {
     let queue = backend.open().await;
     tamper(
         &queue,
-        "INSERT INTO queue_migration (number, line, name) VALUES (9, 2, 'later')",
+        "INSERT INTO queue_migration (number, line, name) VALUES (9, 99, 'later')",
         &[],
     )
     .await;

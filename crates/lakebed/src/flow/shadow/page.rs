@@ -10,31 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::parse::{Difference, differences};
+use crate::flow::shadow::item::{Compared, ItemVerdict, shown_key};
+use crate::parse::differences;
 use crate::spec::{PageRecord, PageReject, ParsedPage};
-
-/// What became of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ItemVerdict {
-    Agree,
-    Changed,
-    OnlyOld,
-    OnlyNew,
-}
-
-/// An item of a page, compared.
-#[derive(Debug, Serialize)]
-pub(super) struct Compared {
-    /// `page`, `record <dataset>`, `link <stage>`, `total`.
-    pub(super) kind: String,
-    /// Which one.
-    pub(super) key: String,
-    pub(super) verdict: ItemVerdict,
-    /// Where it differs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) differences: Vec<Difference>,
-}
 
 /// Kind and key of an item, and the how manieth of that kind and key it is.
 type ItemKey = (String, String, usize);
@@ -49,7 +27,7 @@ pub(super) fn compare_pages(
     let mut compared = Vec::new();
     for (item, value) in items_of(new, is_ignored)? {
         compared.push(match old.remove(&item) {
-            None => one_sided(item, ItemVerdict::OnlyNew, None, Some(value)),
+            None => one_sided(item, ItemVerdict::OnlyNew, value),
             Some(before) => {
                 let differences = differences(&before, &value);
                 Compared {
@@ -65,28 +43,12 @@ pub(super) fn compare_pages(
         });
     }
     let left = old.into_iter();
-    compared
-        .extend(left.map(|(item, value)| one_sided(item, ItemVerdict::OnlyOld, Some(value), None)));
+    compared.extend(left.map(|(item, value)| one_sided(item, ItemVerdict::OnlyOld, value)));
     Ok(compared)
 }
 
-fn one_sided(
-    item: ItemKey,
-    verdict: ItemVerdict,
-    expected: Option<Value>,
-    found: Option<Value>,
-) -> Compared {
-    let difference = Difference {
-        path: "$".to_owned(),
-        expected,
-        found,
-    };
-    Compared {
-        key: shown(&item),
-        kind: item.0,
-        verdict,
-        differences: vec![difference],
-    }
+fn one_sided(item: ItemKey, verdict: ItemVerdict, value: Value) -> Compared {
+    Compared::one_sided((item.0.clone(), shown(&item)), verdict, value)
 }
 
 fn items_of(
@@ -156,13 +118,8 @@ fn key_of(record: &PageRecord) -> String {
     key.unwrap_or_default().to_owned()
 }
 
-/// The key for people: the second of a key is `key #2`, the first without one `#1`.
 fn shown((_, key, number): &ItemKey) -> String {
-    match (key.as_str(), number) {
-        ("", number) => format!("#{}", number + 1),
-        (key, 0) => key.to_owned(),
-        (key, number) => format!("{key} #{}", number + 1),
-    }
+    shown_key(key, *number)
 }
 
 #[cfg(test)]

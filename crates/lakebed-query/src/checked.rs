@@ -1,0 +1,155 @@
+//! `+`, `-` and `*` of integers fail where the result has no place in 64 bits.
+//!
+//! DataFusion wraps around without a word: a number that is wrong by 2^64 would be stored as if it were one. So once types
+//! are coerced, these go through functions that look. Sums of `SUM` still wrap around: docs/sql.md.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Datum};
+use arrow::compute::kernels::numeric::{add, mul, sub};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::utils::take_function_args;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use lakebed::Error;
+
+use crate::analyze::map_expressions;
+
+/// The rule; it comes after types are coerced.
+#[derive(Debug)]
+pub(crate) struct CheckedIntegers {
+    functions: [Arc<ScalarUDF>; 3],
+}
+
+impl CheckedIntegers {
+    /// The rule.
+    pub(crate) fn new() -> Self {
+        Self {
+            functions: Calculation::ALL.map(|calculation| {
+                Arc::new(ScalarUDF::new_from_impl(Checked {
+                    calculation,
+                    signature: Signature::any(2, Volatility::Immutable),
+                }))
+            }),
+        }
+    }
+
+    fn check(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
+            return Ok(Transformed::no(expr));
+        };
+        let Some(place) = Calculation::ALL.iter().position(|c| c.operator() == *op) else {
+            return Ok(Transformed::no(expr));
+        };
+        // A type that cannot be told is reported where it is needed.
+        let (Ok(one), Ok(other)) = (left.get_type(schema), right.get_type(schema)) else {
+            return Ok(Transformed::no(expr));
+        };
+        if one != other || !one.is_integer() {
+            return Ok(Transformed::no(expr));
+        }
+        let sides = vec![left.as_ref().clone(), right.as_ref().clone()];
+        Ok(Transformed::yes(self.functions[place].call(sides)))
+    }
+}
+
+impl AnalyzerRule for CheckedIntegers {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        map_expressions(plan, |expr, schema| self.check(expr, schema))
+    }
+
+    fn name(&self) -> &'static str {
+        "checked_integers"
+    }
+}
+
+/// What is calculated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Calculation {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Calculation {
+    const ALL: [Self; 3] = [Self::Add, Self::Subtract, Self::Multiply];
+
+    const fn operator(self) -> Operator {
+        match self {
+            Self::Add => Operator::Plus,
+            Self::Subtract => Operator::Minus,
+            Self::Multiply => Operator::Multiply,
+        }
+    }
+
+    fn of(self, one: &dyn Datum, other: &dyn Datum) -> Result<ArrayRef> {
+        let done = match self {
+            Self::Add => add(one, other),
+            Self::Subtract => sub(one, other),
+            Self::Multiply => mul(one, other),
+        };
+        done.map_err(|e| match e {
+            ArrowError::ArithmeticOverflow(what) => {
+                let what = what.trim_start_matches("Overflow happened on: ");
+                let error = Error::invalid(format!(
+                    "the result of `{what}` has no place in a 64-bit integer"
+                ))
+                .hint("calculate with decimals: CAST(... AS DECIMAL(38, 0))");
+                DataFusionError::External(Box::new(error))
+            }
+            other => other.into(),
+        })
+    }
+}
+
+/// `a + b`, `a - b` or `a * b` of integers of one type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    calculation: Calculation,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &'static str {
+        match self.calculation {
+            Calculation::Add => "checked_add",
+            Calculation::Subtract => "checked_subtract",
+            Calculation::Multiply => "checked_multiply",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Int64))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let of = |one: &dyn Datum, other: &dyn Datum| self.calculation.of(one, other);
+        Ok(match take_function_args(self.name(), args.args)? {
+            [ColumnarValue::Array(one), ColumnarValue::Array(other)] => {
+                ColumnarValue::Array(of(&one, &other)?)
+            }
+            [ColumnarValue::Array(one), ColumnarValue::Scalar(other)] => {
+                ColumnarValue::Array(of(&one, &other.to_scalar()?)?)
+            }
+            [ColumnarValue::Scalar(one), ColumnarValue::Array(other)] => {
+                ColumnarValue::Array(of(&one.to_scalar()?, &other)?)
+            }
+            [ColumnarValue::Scalar(one), ColumnarValue::Scalar(other)] => {
+                let result = of(&one.to_scalar()?, &other.to_scalar()?)?;
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
+            }
+        })
+    }
+}
