@@ -241,9 +241,9 @@ async fn accept(
     let by = settings.user.value.as_deref();
     let closed = crawl::accept_run(queue, &plan, run.id, (by, note)).await?;
     tell_closed(&closed, globals)?;
+    let of = format!("{} --date {}", plan.run.source, plan.run.date);
     globals.printer.hint(format!(
-        "`lakebed run {} --date {}` goes on; where objects that were not seen must not vanish, `lakebed fold {} --date {} --partial` comes before",
-        plan.run.source, plan.run.date, plan.run.source, plan.run.date
+        "`lakebed run {of}` goes on; where a fold must not take for vanished what was not seen, `lakebed run {of} --to-stage parse` and then `lakebed fold {of} --partial` come before"
     ));
     Ok(exit_of(&closed))
 }

@@ -4,8 +4,8 @@ use super::backend::*;
 use crate::error::ErrorKind;
 use crate::queue::db::values;
 use crate::queue::{
-    ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, Queue, QueueOptions,
-    RequestFilter, RequestState, RunOptions, RunRecord, RunState, Worker,
+    Claim, ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, Queue,
+    QueueOptions, RequestFilter, RequestState, RunOptions, RunRecord, RunState, Worker,
 };
 
 pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
@@ -332,16 +332,7 @@ pub(super) async fn a_retry_is_a_successor(backend: impl Backend) {
         .await
         .unwrap();
     assert!(!closing.pass);
-    let nobody = "timeout_total".parse().unwrap();
-    let refused = queue
-        .retry_run(run.id, &run_key("day2"), Some(&nobody))
-        .await
-        .unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
-    assert!(refused.message().contains("`timeout_total`"), "{refused}");
-    assert_eq!(refused.hints(), ["dead are: 2 http_403, 3 http_500"]);
-    // Nothing was made: no run is left that seeds for ever.
-    assert!(queue.find_run(&run_key("day2")).await.unwrap().is_none());
+    a_class_that_nobody_has_makes_nothing(&queue, &run).await;
     let class = "http_500".parse().unwrap();
     let next = queue
         .retry_run(run.id, &run_key("day2"), Some(&class))
@@ -373,9 +364,31 @@ pub(super) async fn a_retry_is_a_successor(backend: impl Backend) {
         queue.get_run(run.id).await.unwrap().closing,
         Some(serde_json::to_string(&closing).unwrap())
     );
-    // What came is all done: nothing is left to try.
-    let ends: Vec<_> = again.iter().map(done).collect();
-    assert_eq!(finish(&queue, &worker, &next, &ends).await, 3);
+    let runs = [run, next];
+    nothing_is_left_to_try(&queue, &worker, &runs, &again).await;
+}
+
+async fn a_class_that_nobody_has_makes_nothing(queue: &Queue, run: &RunRecord) {
+    let nobody = "timeout_total".parse().unwrap();
+    let refused = queue
+        .retry_run(run.id, &run_key("day2"), Some(&nobody))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
+    assert!(refused.message().contains("`timeout_total`"), "{refused}");
+    assert_eq!(refused.hints(), ["dead are: 2 http_403, 3 http_500"]);
+    // Nothing was made: no run is left that seeds for ever.
+    assert!(queue.find_run(&run_key("day2")).await.unwrap().is_none());
+}
+
+async fn nothing_is_left_to_try(
+    queue: &Queue,
+    worker: &Worker,
+    [run, next]: &[RunRecord; 2],
+    claims: &[Claim],
+) {
+    let ends: Vec<_> = claims.iter().map(done).collect();
+    assert_eq!(finish(queue, worker, next, &ends).await, 3);
     let _green = queue
         .close_run(next.id, &ClosingRules::default())
         .await
