@@ -18,7 +18,7 @@ use crate::printer::Printer;
 /// Program and version as commits name it.
 pub(crate) const PROGRAM: &str = concat!("lakebed ", env!("CARGO_PKG_VERSION"));
 /// Environment variable of the project folder.
-const PROJECT_VARIABLE: &str = "LAKEBED_PROJECT";
+pub(crate) const PROJECT_VARIABLE: &str = "LAKEBED_PROJECT";
 
 /// Options of every command, resolved where no project is needed for it.
 #[derive(Debug)]

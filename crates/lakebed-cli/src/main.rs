@@ -7,6 +7,7 @@ mod api;
 mod args;
 mod commands;
 mod context;
+mod day_words;
 mod demo;
 mod demo_site;
 mod exit;

@@ -9,12 +9,17 @@ use lakebed::{Error, Result};
 
 use crate::args::{Cli, TextFormat, asks_for_json};
 use crate::commands;
+use crate::day_words::with_dates;
 use crate::exit::Exit;
 use crate::failure;
 use crate::printer::{PrintOptions, Printer};
 
 /// Runs the command line.
 pub(crate) fn run(args: Vec<OsString>) -> Exit {
+    let args = match with_dates(args) {
+        Ok(args) => args,
+        Err((args, error)) => return failure::report(&printer_of(&args), &error),
+    };
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return unparsed(&args, &error),
@@ -48,22 +53,27 @@ fn block_on(cli: Cli, printer: &Printer) -> Result<Exit> {
     runtime.block_on(commands::run(cli, printer))
 }
 
-/// Help and version go to stdout with 0; everything else is a usage error.
-fn unparsed(args: &[OsString], error: &clap::Error) -> Exit {
+/// Output of a command line that could not be read.
+fn printer_of(args: &[OsString]) -> Printer {
     let texts: Vec<String> = args
         .iter()
         .map(|a| a.to_string_lossy().into_owned())
         .collect();
-    let json = asks_for_json(&texts);
-    let printer = Printer::new(PrintOptions {
-        format: if json {
+    Printer::new(PrintOptions {
+        format: if asks_for_json(&texts) {
             TextFormat::Json
         } else {
             TextFormat::Text
         },
         quiet: false,
         verbose: 0,
-    });
+    })
+}
+
+/// Help and version go to stdout with 0; everything else is a usage error.
+fn unparsed(args: &[OsString], error: &clap::Error) -> Exit {
+    let printer = printer_of(args);
+    let json = printer.format() == TextFormat::Json;
     let rendered = error.render().to_string();
     match error.kind() {
         ClapKind::DisplayHelp | ClapKind::DisplayVersion => {

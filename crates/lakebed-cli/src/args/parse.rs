@@ -6,7 +6,7 @@ use crate::args::{FormatArgs, MismatchArg};
 
 /// `lakebed parse`
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("what").required(true).args(["page", "test", "date"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["page", "test", "schema", "date"])))]
 pub(crate) struct ParseArgs {
     /// The source
     #[arg(value_name = "SOURCE")]
@@ -34,6 +34,13 @@ pub(crate) struct ParseArgs {
     /// Write what they give as what is expected from now on
     #[arg(long, requires = "test")]
     pub(crate) write: bool,
+    /// Write the schema version of each dataset that follows from the rules and the fixtures, for people to review; a
+    /// file that was edited is shown with its differences, and kept
+    #[arg(long, conflicts_with = "rules")]
+    pub(crate) schema: bool,
+    /// Write it in the place of one that was edited, too; what is published is never touched
+    #[arg(long, requires = "schema")]
+    pub(crate) force: bool,
     /// Parse the packs of these business dates, D or A..B, both included, and store what is not there yet: packs that
     /// came since are added, changed rules or packs make a new revision of the date
     #[arg(long, value_name = "DATES")]

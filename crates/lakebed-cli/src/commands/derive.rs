@@ -200,14 +200,11 @@ fn tell(answer: &DerivedAnswer, date: BusinessDate, globals: &Globals<'_>) -> Re
     ))
 }
 
-/// The next version as the types of the query say, for people to review.
-async fn propose(
-    name: &str,
+/// The columns of a query, with the published versions of what it makes.
+async fn columns_of(
     derived: &Derived,
     context: &Context<'_>,
-    globals: &Globals<'_>,
-) -> Result<()> {
-    let dataset = &derived.dataset;
+) -> Result<(Vec<FieldSpec>, Vec<PublishedSchema>)> {
     let mut parents = std::collections::BTreeMap::new();
     for parent in &derived.config.parents {
         let position = load(context.lake(), parent.dataset())
@@ -225,8 +222,54 @@ async fn propose(
     // Any date has the same types.
     let query = query_of(derived, "2000-01-01".parse()?, parents);
     let fields = engine(context)?.derived_fields(&query).await?;
-    let listed = registry::list_published(context.lake(), dataset).await?;
-    let history: Vec<_> = listed.into_iter().map(|(p, _)| p).collect();
+    let listed = registry::list_published(context.lake(), &derived.dataset).await?;
+    Ok((fields, listed.into_iter().map(|(p, _)| p).collect()))
+}
+
+/// Whether the query can be run, and what it gives has columns to go to.
+///
+/// # Errors
+/// Those of the query; `PreconditionFailed` where a schema version is to be published first.
+pub(crate) async fn check_derived(
+    name: &str,
+    derived: &Derived,
+    (source, context): (&SourceConfig, &Context<'_>),
+) -> Result<()> {
+    let dataset = &derived.dataset;
+    for parent in &derived.config.parents {
+        let parent = parent.dataset();
+        if registry::latest(context.lake(), parent).await?.is_none() {
+            let what = format!("its parent {parent} has no published schema");
+            return Err(Error::precondition(what).hint(format!(
+                "publish what it reads first: `lakebed schema publish {parent} 1`"
+            )));
+        }
+    }
+    let (fields, history) = columns_of(derived, context).await?;
+    let what = match (
+        history.is_empty(),
+        next_version((name, dataset), fields, &history)?,
+    ) {
+        (true, _) => format!("dataset {dataset} has no published schema"),
+        (false, Some(_)) => format!("the published schema of {dataset} lacks columns of the query"),
+        (false, None) => return Ok(()),
+    };
+    Err(Error::precondition(what).hint(format!(
+        "`lakebed derive {} {name} --schema` writes a version from the query, `lakebed schema publish {dataset} {}` publishes it",
+        source.name,
+        history.len() + 1
+    )))
+}
+
+/// The next version as the types of the query say, for people to review.
+async fn propose(
+    name: &str,
+    derived: &Derived,
+    context: &Context<'_>,
+    globals: &Globals<'_>,
+) -> Result<()> {
+    let dataset = &derived.dataset;
+    let (fields, history) = columns_of(derived, context).await?;
     let Some(spec) = next_version((name, dataset), fields, &history)? else {
         globals.printer.info(format!(
             "{dataset}: the newest version has every column of the query"

@@ -294,13 +294,18 @@ fn tell(node: &Node, head: &str, below: &str, globals: &Globals<'_>) -> Result<(
     globals.printer.line(text)?;
     const MOST_INPUTS: usize = 5;
     for name in node.inputs.iter().take(MOST_INPUTS) {
-        globals.printer.line(format!("{below}  < {name}"))?;
+        // Of responses, the run that brought them; else a file.
+        let what = match node.dataset.layer {
+            Layer::Raw => "from the run ",
+            _ => "from ",
+        };
+        globals.printer.line(format!("{below}  {what}{name}"))?;
     }
     if node.inputs.len() > MOST_INPUTS {
         let more = node.inputs.len() - MOST_INPUTS;
         globals
             .printer
-            .line(format!("{below}  < and {more} more"))?;
+            .line(format!("{below}  and from {more} more"))?;
     }
     for (n, next) in node.next.iter().enumerate() {
         let is_last = n + 1 == node.next.len();

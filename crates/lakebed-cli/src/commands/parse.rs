@@ -3,6 +3,7 @@
 mod fixtures;
 mod page;
 mod replay;
+mod schemas;
 
 pub(super) use fixtures::{TestedPage, test_pages};
 pub(super) use page::save;
@@ -108,6 +109,7 @@ pub(crate) async fn run(args: ParseArgs, globals: &Globals<'_>) -> Result<Exit> 
     match (&args.page, &args.date) {
         (Some(wanted), _) => page::try_page(wanted, &args, &ruled, globals).await,
         (None, Some(dates)) => replay::replay(dates, &args, &ruled, globals).await,
+        (None, None) if args.schema => schemas::schemas(&args, &ruled, globals).await,
         (None, None) => fixtures::test(&args, &ruled, globals),
     }
 }

@@ -91,9 +91,8 @@ pub(crate) async fn init(args: InitArgs, globals: &Globals<'_>) -> Result<Exit> 
         printer.hint("a lake keeps its zone for ever; for another one, remove the new folder and call `lakebed init DIR --time-zone Asia/Taipei`");
     }
     if !answer.written.is_empty() {
-        printer.hint(
-            "next: `lakebed source add NAME`, then `lakebed schema propose clean/NAME FILES...`",
-        );
+        printer.hint("next, for a site that is crawled here: `lakebed source new NAME --url URL --contact MAIL`");
+        printer.hint("next, for files: `lakebed source add NAME`, then `lakebed schema propose clean/NAME FILES...`");
     }
     Ok(Exit::Done)
 }

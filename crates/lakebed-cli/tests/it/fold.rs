@@ -604,7 +604,7 @@ fn a_gap_is_folded_first_and_a_cold_start_is_asked_for() {
     list(&lake, 2, &[house("a", "A", 1)]);
     fold(&lake, 2, &[])
         .code(21)
-        .says(&["--from", "--cold-start"]);
+        .says(&["--from 2026-10-01", "--cold-start"]);
     fold(&lake, 2, &["--cold-start"])
         .ok()
         .says(&["begins from nothing"]);
@@ -851,9 +851,18 @@ fn the_schema_grows_with_the_rules_and_old_snapshots_keep_their_values() {
     fs::write(&source, SOURCE.replace("title = { from", "seen_at = { rule = \"last\", from = \"list\", column = \"_fetched_at\" }\ntitle = { from")).unwrap();
     list(&lake, 2, &[house("a", "A", 2)]);
     fold(&lake, 2, &[]).code(24).says(&["--schema"]);
+    // Whoever asks whether the source is ready is told, too.
+    lake.run(&["source", "test", "rent"]).code(1).prints(&[
+        "FAILED  folds",
+        "fold.house: ",
+        "seen_at",
+    ]);
     lake.run(&["fold", "rent", "--schema"]).ok();
     lake.run(&["schema", "publish", "feature/rent.house", "2"])
         .ok();
+    lake.run(&["source", "test", "rent"])
+        .ok()
+        .prints(&["1 fold can be made"]);
     fold(&lake, 2, &[]).ok();
     let a = &snapshot(&lake, 2)["a"];
     assert_eq!(

@@ -42,7 +42,7 @@ pub(crate) const SCHEMA: &str = r#"field = [
 "#;
 
 /// A WARC of pages, each with its address, the header's charset and its bytes.
-fn warc(pages: &[(String, &str, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn warc(pages: &[(String, &str, Vec<u8>)]) -> Vec<u8> {
     let mut warc = Vec::new();
     for (n, (url, charset, body)) in pages.iter().enumerate() {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html{charset}\r\n\r\n");
@@ -94,6 +94,24 @@ pub(crate) fn book(n: u32, title: &str, price: &str) -> (String, &'static str, V
         "; charset=utf-8",
         html.into_bytes(),
     )
+}
+
+#[test]
+fn a_row_that_does_not_fit_names_its_page() {
+    let lake = TestLake::new();
+    lake.run(&["source", "add", "books"]).ok();
+    fs::write(lake.project().join("sources/books/source.toml"), SOURCE).unwrap();
+    let schema = SCHEMA.replace("\"title\", type = \"string\"", "\"title\", type = \"int\"");
+    lake.schema("clean/books", 1, &schema);
+    lake.run(&["schema", "publish", "clean/books", "1"]).ok();
+    seal(
+        &lake,
+        "2026-11-29",
+        &[book(7, "8", "1.50"), book(9, "Nine", "2.00")],
+    );
+    lake.run(&["parse", "books", "--date", "2026-11-29"])
+        .code(1)
+        .says(&["first on http://books.example/book/9 (`_raw` books/2026-11-29/day/"]);
 }
 
 /// A lake with books of two days, of which one page is broken and one fits no rule.

@@ -11,7 +11,72 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::lake::TestLake;
+use crate::parse::warc;
 use crate::site::Site;
+
+#[test]
+fn hints_name_what_to_do() {
+    let lake = skeleton(&["--contact", "dev@acme.example"]);
+    for (from, to, says) in [
+        (
+            "css = \"h1::text\"",
+            "xpath = \"//h1\"",
+            "there is no XPath; use `css`",
+        ),
+        (
+            "\"collapse\"",
+            "\"float\"",
+            "decimal, replace, regex, format",
+        ),
+        ("\"collapse\"", "\"regex\"", "{ regex = ... }"),
+        ("\"h1::text\"", "\"h1:text\"", "did you mean `::text`?"),
+    ] {
+        change(&lake, "source.toml", from, to);
+        let run = lake.run(&["parse", "homes", "--test"]);
+        run.code(2).says(&[says]);
+        change(&lake, "source.toml", to, from);
+    }
+    let run = lake.run(&["parse", "home", "--test"]);
+    let run = run.code(2).says(&["did you mean `homes`?"]);
+    assert!(!run.stderr.contains("source add"), "{}", run.stderr);
+    lake.run(&["parse", "offices", "--test"])
+        .code(2)
+        .says(&["lakebed source new offices --url URL --contact MAIL"]);
+    // Of a file, what was assumed.
+    let page = lake.path_text("project/sources/homes/fixtures/list.html");
+    lake.run(&["parse", "homes", "--try", &page])
+        .ok()
+        .says(&["https://homes.example/list (`--url`)", "`list` (`--stage`)"]);
+    // Words for dates, in the zone of the source.
+    change(
+        &lake,
+        "source.toml",
+        "# time_zone = \"Asia/Taipei\"",
+        "time_zone = \"Pacific/Kiritimati\"",
+    );
+    lake.run(&["source", "new", "west"]).ok();
+    let west = lake.project().join("sources/west/source.toml");
+    let text = fs::read_to_string(&west).unwrap();
+    let text = text.replace(
+        "# time_zone = \"Asia/Taipei\"",
+        "time_zone = \"Pacific/Pago_Pago\"",
+    );
+    fs::write(&west, text).unwrap();
+    // They are a day and an hour apart.
+    lake.run(&["status", "--date", "today"])
+        .code(2)
+        .says(&["today is", "`homes`", "`west`"]);
+    let day = |source: &str, word: &str| {
+        let args = ["parse", source, "--date", word, "--format", "json"];
+        let answer = lake.run(&args).code(1).json();
+        answer["missing"][0].as_str().unwrap().to_owned()
+    };
+    for (source, class) in [("homes", "clean/homes"), ("west", "clean/west")] {
+        lake.run(&["schema", "publish", class, "1"]).ok();
+        assert!(day(source, "yesterday") < day(source, "today"));
+    }
+    assert!(day("west", "today") < day("homes", "today"));
+}
 
 /// Changes a file of the source `homes`.
 fn change(lake: &TestLake, file: &str, from: &str, to: &str) -> PathBuf {
@@ -42,15 +107,147 @@ fn failed(lake: &TestLake) -> Vec<String> {
 
 fn skeleton(args: &[&str]) -> TestLake {
     let lake = TestLake::new();
-    lake.run(&[&["source", "new", "homes"][..], args].concat())
+    let url = ["--url", "https://homes.example/list"];
+    lake.run(&[&["source", "new", "homes"][..], &url, args].concat())
         .ok();
     lake
+}
+
+#[test]
+fn rules_become_a_schema() {
+    let lake = skeleton(&["--contact", "dev@acme.example"]);
+    change(&lake, "source.toml", "tags    =", "marks   =");
+    change(
+        &lake,
+        "source.toml",
+        "{ path = -1, required = true }",
+        "{ path = -1, clean = [\"int\"], required = true }",
+    );
+    lake.run(&["parse", "homes", "--test", "--write"]).ok();
+    // The schema of the skeleton does not fit them any more.
+    lake.run(&["source", "test", "homes"]).code(1).prints(&[
+        "sources/homes/schemas/homes/v1.toml does not fit",
+        "$.id: 1 x",
+        "first in detail.html, record 1",
+        "$.marks",
+        "`lakebed parse homes --schema`",
+    ]);
+    lake.run(&["parse", "homes", "--schema"]).ok().prints(&[
+        "version 1, wrote anew",
+        "marks",
+        "tags",
+    ]);
+    let file = lake.project().join("sources/homes/schemas/homes/v1.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let spec: toml::Table = text.parse().unwrap();
+    let fields: Vec<Value> = spec["field"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| {
+            json!([
+                f["name"].as_str(),
+                f["type"].as_str(),
+                f.get("required").is_some()
+            ])
+        })
+        .collect();
+    assert_eq!(
+        json!(fields),
+        json!([
+            ["id", "int", true],
+            ["title", "string", true],
+            ["price", "decimal(12,2)", false],
+            ["updated", "date", false],
+            ["marks", "list<string>", false],
+            ["_raw", "string", false],
+            ["_key", "string", false],
+            ["_fetched_at", "timestamp", false]
+        ])
+    );
+    lake.run(&["source", "test", "homes"])
+        .code(1)
+        .prints(&["v1.toml fits 1 record"]);
+    // What was edited is kept, unless one says otherwise.
+    fs::write(&file, text.replace("decimal(12,2)", "decimal(20,4)")).unwrap();
+    lake.run(&["parse", "homes", "--schema"])
+        .code(1)
+        .prints(&["was edited", "decimal(12,2)"])
+        .says(&["--force"]);
+    assert!(fs::read_to_string(&file).unwrap().contains("decimal(20,4)"));
+    lake.run(&["parse", "homes", "--schema", "--force"]).ok();
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    lake.run(&["parse", "homes", "--schema"])
+        .ok()
+        .prints(&["there already"]);
+    // Published it stays, and rules that change lead to the next version.
+    lake.run(&["schema", "publish", "clean/homes", "1"]).ok();
+    lake.run(&["parse", "homes", "--schema"])
+        .ok()
+        .prints(&["version 1 is published"]);
+    change(&lake, "source.toml", "marks   =", "tags    =");
+    lake.run(&["parse", "homes", "--test", "--write"]).ok();
+    assert_eq!(failed(&lake), ["schema"]);
+    let answer = lake
+        .run(&["parse", "homes", "--schema", "--format", "json"])
+        .ok()
+        .json();
+    assert_eq!(
+        json!([
+            answer["schemas"][0]["version"],
+            answer["schemas"][0]["state"]
+        ]),
+        json!([2, "written"])
+    );
+    lake.run(&["schema", "publish", "clean/homes", "2"]).ok();
+    verdicts(&lake, 0);
+    // A type that is published is not that of the rules any more.
+    change(
+        &lake,
+        "source.toml",
+        "{ path = -1, clean = [\"int\"], required = true }",
+        "{ css = \"h1\", exists = true }",
+    );
+    lake.run(&["parse", "homes", "--schema"])
+        .code(1)
+        .says(&["`id` of `clean/homes` is published as int, and the rules give bool"]);
+}
+
+#[test]
+fn what_follows_a_day_is_looked_at() {
+    let lake = skeleton(&["--contact", "dev@acme.example"]);
+    lake.run(&["schema", "publish", "clean/homes", "1"]).ok();
+    let file = lake.project().join("sources/homes/source.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let derive = |sql: &str| {
+        format!(
+            "{text}\n[derive.dear]\nsql = \"{sql}\"\nparents = [\"clean/homes\"]\n[dataset.\"homes.dear\"]\nkey = [\"id\"]\n"
+        )
+    };
+    fs::write(&file, derive("SELECT id, prise FROM clean.homes")).unwrap();
+    assert_eq!(failed(&lake), ["derives"]);
+    lake.run(&["source", "test", "homes"])
+        .code(1)
+        .prints(&["derive.dear", "prise"]);
+    fs::write(&file, derive("SELECT id, price FROM clean.homes")).unwrap();
+    lake.run(&["source", "test", "homes"]).code(1).prints(&[
+        "has no published schema",
+        "lakebed derive homes dear --schema",
+    ]);
+    lake.run(&["derive", "homes", "dear", "--schema"]).ok();
+    lake.run(&["schema", "publish", "feature/homes.dear", "1"])
+        .ok();
+    verdicts(&lake, 0);
 }
 
 #[test]
 fn a_skeleton_is_ready_once_its_schema_is_published() {
     let lake = skeleton(&["--contact", "dev@acme.example", "--title", "租屋"]);
     assert_eq!(failed(&lake), ["schema"]);
+    lake.run(&["source", "test", "homes"]).code(1).prints(&[
+        "sources/homes/schemas/homes/v1.toml fits 1 record",
+        "once published it stays",
+    ]);
     lake.run(&["schema", "publish", "clean/homes", "1"]).ok();
     let (checks, answer) = verdicts(&lake, 0);
     let names: Vec<&str> = checks.iter().map(|(check, _)| check.as_str()).collect();
@@ -117,9 +314,16 @@ fn a_skeleton_is_ready_once_its_schema_is_published() {
             "http://a.example/%22quo/te"
         ])
     );
-    lake.run(&["source", "new", "odd2", "--contact", "a\nb"])
-        .code(2)
-        .says(&["--contact"]);
+    for contact in ["a\nb", "me"] {
+        lake.run(&["source", "new", "odd2", "--contact", contact])
+            .code(2)
+            .says(&["--contact"]);
+    }
+    // An address that was made up is nowhere to begin.
+    lake.run(&["source", "new", "nowhere"]).ok();
+    lake.run(&["source", "test", "nowhere"])
+        .code(1)
+        .prints(&["the address https://nowhere.invalid/list is made up"]);
     // A second one changes nothing.
     let before = fs::read(lake.project().join("sources/homes/source.toml")).unwrap();
     lake.run(&["source", "new", "homes"])
@@ -326,15 +530,52 @@ fn a_sample_is_fetched_and_is_no_day() {
     lake.run(&["parse", "homes", "--try", &tried])
         .ok()
         .prints(&["page `清單`"]);
-    // Its pages become fixtures, one of each kind that has none.
+    // An older copy in the lake does not stand before it.
+    let old = (tried.clone(), "; charset=utf-8", b"<h1>old</h1>".to_vec());
+    lake.file("old.warc", warc(&[old]));
+    let files = ["--parts", "parts", "--terminals", "terminals.jsonl"];
+    let day = ["--source", "homes", "--date", "2026-11-29", "--run", "day"];
+    lake.run(&[&["pack", "import", "old.warc"][..], &day, &files].concat())
+        .ok();
+    lake.run(&[&["pack", "seal"][..], &day, &files].concat())
+        .ok();
+    lake.run(&["parse", "homes", "--try", &tried])
+        .ok()
+        .prints(&["page `清單`", "/sample/"]);
+    // Its pages become fixtures, one of each kind, in the place of those that were made up.
     change(&lake, "source.toml", "name = \"清單\"", "name = \"lists\"");
-    fs::remove_file(lake.project().join("sources/homes/fixtures/list.html")).unwrap();
+    let fixture = |name: &str| lake.project().join("sources/homes/fixtures").join(name);
     lake.run(&[&args[..], &["--seeds", "many.txt", "--save"]].concat())
         .ok();
-    assert!(
-        lake.project()
-            .join("sources/homes/fixtures/lists.html")
-            .exists()
-    );
+    assert!(fixture("lists.html").exists());
+    assert!(!fixture("list.html").exists());
+    assert!(!fixture("list.html.expected.json").exists());
     lake.run(&["parse", "homes", "--test"]).ok();
+    // Three pages are of every stage, whatever the queue would take first.
+    let three = ["source", "sample", "homes", "--limit", "3", "--save"];
+    let run = lake
+        .run(&three)
+        .ok()
+        .says(&["`lists` has a fixture already"]);
+    assert!(run.stdout.contains("detail"), "{}", run.stdout);
+    let detail = fs::read_to_string(fixture("detail.html")).unwrap();
+    assert!(!detail.contains("湖畔公寓　三房"), "{detail}");
+    // A rule that finds nothing is told, and why records are rejected.
+    change(&lake, "source.toml", "li.card", "li.kard");
+    change(&lake, "source.toml", "a[rel=next]", "a[rel=nekst]");
+    lake.run(&[&args[..], &["--seeds", "many.txt"]].concat())
+        .ok()
+        .says(&["no rule found a link on any page"]);
+    change(&lake, "source.toml", "li.kard", "li.card");
+    change(&lake, "source.toml", "h1::text", "h9::text");
+    lake.run(&three)
+        .ok()
+        .says(&["`detail` rejects $.title (required)"]);
+    // Of a page that was never fetched, how to fetch it.
+    lake.run(&["parse", "homes", "--try", "http://x.example/1"])
+        .code(2)
+        .says(&["lakebed source sample homes --seeds -"]);
+    lake.run(&["parse", "homes", "--try", "book/1030.html"])
+        .code(2)
+        .says(&["there is no file `book/1030.html`"]);
 }

@@ -366,8 +366,22 @@ pub struct Texts(pub Vec<String>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalarMap(pub Vec<(String, ScalarConfig)>);
 
-/// Steps that may stand as a word alone.
-const WORDS: [&str; 5] = ["trim", "collapse", "url", "int", "decimal"];
+/// The steps; the first five may stand as a word alone.
+const STEPS: [&str; 13] = [
+    "trim",
+    "collapse",
+    "url",
+    "int",
+    "decimal",
+    "replace",
+    "regex",
+    "format",
+    "split",
+    "map",
+    "json",
+    "date",
+    "timestamp",
+];
 
 impl<'de> Deserialize<'de> for FieldConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -526,7 +540,12 @@ impl<'de> Deserialize<'de> for WrittenStep {
                     "url" => StepConfig::Url,
                     "int" => StepConfig::Int(marks),
                     "decimal" => StepConfig::Decimal(marks),
-                    _ => return Err(E::unknown_variant(word, &WORDS)),
+                    _ if STEPS.contains(&word) => {
+                        let what =
+                            format!("the step `{word}` needs to be told more: {{ {word} = ... }}");
+                        return Err(E::custom(what));
+                    }
+                    _ => return Err(E::unknown_variant(word, &STEPS)),
                 }))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenStep, A::Error> {

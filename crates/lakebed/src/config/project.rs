@@ -294,6 +294,20 @@ impl Project {
         write_new(&path, text)?;
         Ok(path)
     }
+
+    /// Writes a version file in the place of the one that is there.
+    pub fn replace_schema_file(
+        &self,
+        dataset: &DatasetRef,
+        version: u32,
+        text: &str,
+    ) -> Result<PathBuf> {
+        let path = self.schema_file(dataset, version);
+        let temp = path.with_extension(format!("{}.tmp", std::process::id()));
+        let written = fs::write(&temp, text).and_then(|()| fs::rename(&temp, &path));
+        written.map_err(|e| Error::io("write the file", path.display(), e))?;
+        Ok(path)
+    }
 }
 
 fn git_hash(text: &str) -> Option<String> {

@@ -295,11 +295,12 @@ impl Project {
         let error = Error::not_found(format!("there is no source `{name}`"))
             .with("file", self.source_file(name).display());
         let near = super::nearest(name.as_str(), names.iter().map(SourceName::as_str));
-        let error = match near {
+        match near {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error,
-        };
-        error.hint(format!("`lakebed source add {name} --class log` makes one"))
+            None => error.hint(format!(
+                "`lakebed source new {name} --url URL --contact MAIL` begins one that is crawled, `lakebed source add {name}` one of files"
+            )),
+        }
     }
 
     /// Names of all folders below `sources/` that hold a `source.toml`, sorted.

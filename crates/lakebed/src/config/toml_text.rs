@@ -131,7 +131,8 @@ fn explain(text: &str, file: &dyn Display, e: &toml::de::Error) -> Error {
     let error = match unknown_key(message) {
         Some((key, known)) => {
             let path = at.filter(|k| k.key == key).map_or(key, |k| &k.path);
-            Error::invalid(format!("unknown key `{path}`")).hint(nearest_hint(key, &known))
+            let hint = own_hint(key).map_or_else(|| nearest_hint(key, &known), str::to_owned);
+            Error::invalid(format!("unknown key `{path}`")).hint(hint)
         }
         None => match at {
             Some(k) => {
@@ -149,6 +150,11 @@ fn explain(text: &str, file: &dyn Display, e: &toml::de::Error) -> Error {
         Some(s) => error.with("line", line_at(text, s.start)),
         None => error,
     }
+}
+
+/// What is said of keys that people know from elsewhere: the nearest one would lead astray.
+fn own_hint(key: &str) -> Option<&'static str> {
+    (key == "xpath").then_some("there is no XPath; use `css`, such as css = \"h1::text\"")
 }
 
 /// The key and the known keys of serde's message on an unknown one.

@@ -46,7 +46,7 @@ pub struct CrawlPlan {
     pub folder: PathBuf,
     /// Folder of the run's parts.
     pub parts: PathBuf,
-    /// Requests that this process makes done at most; `None` for as many as there are.
+    /// Requests that this process makes done at most, of every stage in turn; `None` for as many as there are.
     pub limit: Option<u64>,
 }
 
@@ -265,13 +265,19 @@ pub async fn crawl_run(
         follower: plan.follower()?,
         fetcher,
     };
+    // Of a few pages, each shows what the next one is: stages in turn, so that there is a page of every one.
+    let (hands, in_turn) = match plan.limit {
+        Some(_) if stages.is_empty() => (1, plan.config.stage.keys().cloned().collect()),
+        _ => (plan.hands(), Vec::new()),
+    };
     let options = WorkerOptions {
         run_id: run.id,
         stages,
-        hands: plan.hands(),
+        hands,
         breaker_window: usize::try_from(limits.breaker_window.unwrap_or(100)).unwrap_or(100),
         breaker_percent: usize::try_from(limits.breaker_percent.unwrap_or(50)).unwrap_or(50),
         limit: plan.limit,
+        in_turn,
     };
     let worker = CrawlWorker::join(queue, Arc::new(context), &options, watch).await?;
     worker.run(stop).await

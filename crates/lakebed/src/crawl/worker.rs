@@ -46,6 +46,8 @@ pub struct WorkerOptions {
     pub breaker_percent: usize,
     /// Requests that it makes done at most; `None` for as many as there are.
     pub limit: Option<u64>,
+    /// Take these stages in turn, the one that had the fewest claims first; empty = in the order of the queue.
+    pub in_turn: Vec<StageName>,
 }
 
 /// What a worker did.
@@ -91,6 +93,8 @@ pub(super) struct CrawlWorker<'a> {
     breaker: CircuitBreaker,
     tasks: JoinSet<(i64, Result<TaskEnd>)>,
     held: BTreeMap<i64, u32>,
+    /// Claims of each stage, where stages are taken in turn.
+    turns: BTreeMap<StageName, u64>,
     ends: Vec<TaskEnd>,
     stats: WorkerStats,
 }
@@ -113,6 +117,7 @@ impl<'a> CrawlWorker<'a> {
             watch,
             tasks: JoinSet::new(),
             held: BTreeMap::new(),
+            turns: BTreeMap::new(),
             ends: Vec::new(),
             stats: WorkerStats::default(),
         })
@@ -190,10 +195,22 @@ impl<'a> CrawlWorker<'a> {
         if free == 0 {
             return Ok(Claimed::Some);
         }
+        let mut stages = self.options.in_turn.clone();
+        stages.sort_by_key(|stage| self.turns.get(stage).copied().unwrap_or(0));
+        for stage in stages {
+            if let Claimed::Some = self.claim_of(vec![stage], 1).await? {
+                return Ok(Claimed::Some);
+            }
+        }
+        self.claim_of(self.options.stages.clone(), free).await
+    }
+
+    /// Claims so many requests of these stages.
+    async fn claim_of(&mut self, stages: Vec<StageName>, count: usize) -> Result<Claimed> {
         let options = ClaimOptions {
             run_id: self.options.run_id,
-            stages: self.options.stages.clone(),
-            limit: u32::try_from(free).unwrap_or(1),
+            stages,
+            limit: u32::try_from(count).unwrap_or(1),
             hosts: Some(self.context.hosts.limits()),
         };
         match self.queue.claim(&self.worker, &options).await {
@@ -217,6 +234,9 @@ impl<'a> CrawlWorker<'a> {
     fn start(&mut self, claim: Claim) {
         let context = Arc::clone(&self.context);
         let id = claim.id;
+        if !self.options.in_turn.is_empty() {
+            *self.turns.entry(claim.stage.clone()).or_default() += 1;
+        }
         self.held.insert(id, claim.attempt);
         self.tasks
             .spawn(async move { (id, work(&context, claim).await) });

@@ -41,14 +41,17 @@ pub use declared::{Declared, Derived, Folded, Seeded, WHOLE_DAY};
 pub use execute::{FlowContext, FlowOptions, FlowWatch, run_flows};
 pub use fold::{
     FoldAnswer, FoldOptions, FoldOutcome, FoldRefusal, FoldRefusalKind, FoldReport, FoldSource,
-    FoldedDay, InputRows, WrittenSchema, fold_date, write_schemas,
+    FoldedDay, InputRows, WrittenSchema, check_fold, fold_date, write_schemas,
 };
 pub use graph::{Graph, Program, Stage, parent_dates};
 pub use guard::lock_folder;
 pub use judge::{Judge, Judged, Standing};
 pub use make::makefile;
 pub use packs::{FoundPage, SourcePack, find_page, list_packs};
-pub use parse::{ParseOptions, ParseReport, ParsedDataset, ParsedPack, StoredAs, parse_date};
+pub use parse::{
+    ParseOptions, ParseReport, ParsedDataset, ParsedPack, RuleSchema, RuleSchemaOptions,
+    SchemaFileState, StoredAs, parse_date, write_rule_schemas,
+};
 pub use place::{StageFailure, StageTry, flow_folder, log_path};
 pub use report::{DateReport, FlowReport, FlowTrouble, StageOutcome, StageReport};
 pub use scope::{Scope, Sights};

@@ -113,8 +113,8 @@ pub struct FoundPage {
 }
 
 /// The newest response that `wanted` names: a URL, a capture id, a request key, or the `_raw` of a row. The newest
-/// pack that has one decides, those of the lake before those of samples; within it, one that made its request done
-/// comes first.
+/// pack of the lake that has one and the newest sample are compared by when they fetched it; within a pack, one that
+/// made its request done comes first.
 ///
 /// # Errors
 /// `NotFound` where no pack has it.
@@ -124,6 +124,11 @@ pub async fn find_page(
     wanted: &str,
 ) -> Result<FoundPage> {
     let raw = raw_of(source, wanted);
+    let is_known = raw.is_some() || wanted.contains("://") || wanted.parse::<CaptureId>().is_ok();
+    if !is_known && wanted.contains(['.', '/']) {
+        return Err(Error::not_found(format!("there is no file `{wanted}`"))
+            .hint("a file, a URL, a capture id, a request key, or the `_raw` of a row"));
+    }
     let (from, to) = match &raw {
         Some((run, _)) => (run.date, run.date),
         None => (BusinessDate::MIN, BusinessDate::MAX),
@@ -139,28 +144,47 @@ pub async fn find_page(
         None => wanted,
     };
     if packs.is_empty() && sampled.is_empty() && raw.is_none() {
-        return Err(Error::not_found(format!("`{source}` has no pack")).hint(format!(
-            "`lakebed crawl {source} --date D` makes one, `lakebed source sample {source}` fetches a few pages"
-        )));
+        return Err(Error::not_found(format!("`{source}` has no pack"))
+            .hint(fetch_hint(source, wanted))
+            .hint(format!(
+                "`lakebed crawl {source} --date D` makes one of a day, `lakebed source sample {source}` fetches a few pages"
+            )));
     }
+    let mut found: Option<FoundPage> = None;
     for pack in packs.iter().rev() {
         if let Some(capture) = newest_in(&pack.open()?, wanted)? {
-            return Ok(FoundPage {
-                run: pack.run.clone(),
-                path: pack.path.clone(),
-                capture,
-            });
+            let (run, path) = (pack.run.clone(), pack.path.clone());
+            found = Some(FoundPage { run, path, capture });
+            break;
         }
     }
-    for (run, path) in sampled.into_iter().rev() {
+    // Samples are few, and their names do not tell which came last.
+    for (run, path) in sampled {
         if let Some(capture) = newest_in(&PackReader::open(&path)?, wanted)? {
-            return Ok(FoundPage { run, path, capture });
+            let is_newer =
+                |known: &FoundPage| known.capture.capture.fetched_at <= capture.capture.fetched_at;
+            if found.as_ref().is_none_or(is_newer) {
+                found = Some(FoundPage { run, path, capture });
+            }
         }
+    }
+    if let Some(found) = found {
+        return Ok(found);
     }
     Err(
         Error::not_found(format!("no pack of `{source}` has `{wanted}`"))
-            .hint("`lakebed pack list PACK` shows what a pack holds"),
+            .hint(fetch_hint(source, wanted)),
     )
+}
+
+/// How a page gets into a pack.
+fn fetch_hint(source: &SourceName, wanted: &str) -> String {
+    match wanted.contains("://") {
+        true => format!(
+            "fetch it: `echo '{{\"url\": \"{wanted}\", \"stage\": \"STAGE\"}}' | lakebed source sample {source} --seeds -`"
+        ),
+        false => "`lakebed pack list PACK` shows what a pack holds".to_owned(),
+    }
 }
 
 fn newest_in(reader: &PackReader, wanted: &str) -> Result<Option<Capture>> {

@@ -17,10 +17,12 @@
 //! | `gather` | what comes of them, on disk |
 //! | `store` | what is to be stored, and how |
 //! | `report` | what became of the date |
+//! | `schemas` | the schema files that follow from the rules |
 
 mod gather;
 pub(super) mod pages;
 mod report;
+mod schemas;
 mod store;
 
 use std::collections::BTreeMap;
@@ -44,6 +46,7 @@ use crate::time::BusinessDate;
 use gather::{Gathered, Gatherer};
 use pages::{Parsing, bytes_of, parse_packs};
 pub use report::{ParseReport, ParsedDataset, ParsedPack, StoredAs};
+pub use schemas::{RuleSchema, RuleSchemaOptions, SchemaFileState, write_rule_schemas};
 use store::plan_dataset;
 
 /// The folder of what is not stored yet, within that of the date.

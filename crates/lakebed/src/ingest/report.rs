@@ -79,7 +79,12 @@ fn drift_line(item: &DriftItem) -> String {
         file,
         line,
         reason,
+        page,
         ..
     } = item;
-    format!("{path} ({code}): {count} x{such_as}; first at {file} line {line}: {reason}")
+    let place = match page {
+        Some(page) => format!("first on {page}"),
+        None => format!("first at {file} line {line}"),
+    };
+    format!("{path} ({code}): {count} x{such_as}; {place}: {reason}")
 }

@@ -108,7 +108,11 @@ impl CssPath {
                 let told = e.to_string();
                 // What stands before it asks to report a fault of the library.
                 let why = told.lines().rfind(|line| !line.trim().is_empty());
-                refuse(css, why.unwrap_or_default())
+                let error = refuse(css, why.unwrap_or_default());
+                match single_colon(css) {
+                    Some(meant) => error.hint(format!("did you mean `:{meant}`?")),
+                    None => error,
+                }
             })
         };
         Ok(Self {
@@ -279,6 +283,14 @@ fn split_pseudo(part: &str) -> std::result::Result<(String, Take), String> {
         (_, _, selector) => selector.to_owned(),
     };
     Ok((selector, take))
+}
+
+/// What stands behind one colon and is known behind two.
+fn single_colon(css: &str) -> Option<&'static str> {
+    [":text", ":attr"].into_iter().find(|word| {
+        let mut places = css.match_indices(word);
+        places.any(|(at, _)| !css[..at].ends_with(':'))
+    })
 }
 
 /// The last `::` that stands outside of brackets and quotes.

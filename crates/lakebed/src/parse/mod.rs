@@ -8,6 +8,7 @@
 //! | part | what it knows |
 //! | --- | --- |
 //! | `rules`, `field` | the rules as they were declared, read and checked |
+//! | `columns` | the columns of a schema that follow from them |
 //! | `page` | what they give for one page |
 //! | `css`, `html`, `tokens` | selectors of Scrapy's users over a tree with limits |
 //! | `json`, `structured` | JSONPath; JSON-LD and microdata |
@@ -19,6 +20,7 @@
 //! What does not belong here: packs, the queue, datasets. Who has a page calls.
 
 mod budget;
+mod columns;
 mod command;
 mod css;
 mod field;

@@ -167,8 +167,13 @@ impl ClosingRules {
             breaches.push(breach.with_samples(books, "without_capture"));
         }
         for (group, expected, found) in &books.short_groups {
+            // Named after a page, it counts that page alone.
+            let hint = match group.contains("://") {
+                true => "; pages that announce one common number need one `group` (docs/parse.md)",
+                false => "",
+            };
             let message = format!(
-                "a page announced {expected} requests in the group `{group}`, {found} are there"
+                "a page announced {expected} requests in the group `{group}`, {found} are there{hint}"
             );
             breaches.push(Breach::new(BreachKind::ShortGroup, message));
         }

@@ -1,18 +1,20 @@
 //! `parse --try`: what the rules give for one page.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lakebed::flow::find_page;
 use lakebed::parse::{EXPECTED_SUFFIX, Fixture, FixturePage, PageInput, parse_with};
-use lakebed::spec::{Datum, ParsedPage};
+use lakebed::spec::{Datum, PageExpectation, ParsedPage};
 use lakebed::time::Instant;
 use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{ParseArgs, TextFormat};
+use crate::commands::parse::fixtures::fixture_names;
 use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled, write};
 use crate::commands::queue::SAMPLE_FOLDER;
+use crate::commands::source::skeleton_page;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::count;
@@ -42,7 +44,11 @@ pub(super) async fn try_page(
 ) -> Result<Exit> {
     let path = Path::new(wanted);
     let tried = match path.is_file() {
-        true => try_file(path, (args.url.as_deref(), args.stage.as_deref()), ruled)?,
+        true => {
+            let tried = try_file(path, (args.url.as_deref(), args.stage.as_deref()), ruled)?;
+            tell_assumed(&tried, args, globals);
+            tried
+        }
         false => {
             let context = Context::open(globals).await?;
             let samples = ruled.project.root().join(SAMPLE_FOLDER);
@@ -117,6 +123,22 @@ pub(super) fn try_file(
     })
 }
 
+/// What was assumed of a file that says neither where it was found nor for which stage.
+fn tell_assumed(tried: &Tried, args: &ParseArgs, globals: &Globals<'_>) {
+    let mut assumed = Vec::new();
+    if args.url.is_none() {
+        assumed.push(format!("found at {} (`--url`)", tried.page.url));
+    }
+    if args.stage.is_none() {
+        assumed.push(format!("of stage `{}` (`--stage`)", tried.page.stage));
+    }
+    if !assumed.is_empty() {
+        globals
+            .printer
+            .info(format!("taken as {}", assumed.join(", ")));
+    }
+}
+
 /// Keeps a page and what it gives as a fixture.
 pub(crate) fn save(
     name: &str,
@@ -142,7 +164,8 @@ pub(crate) fn save(
     let parsed = ruled.parse(page, &file, body)?;
     let fixture = Fixture::of(page.clone(), &parsed)?;
     let path = folder.join(&file);
-    if path.exists() {
+    let there = fs::read(&path).ok();
+    if there.is_some_and(|bytes| skeleton_page(&file, &bytes).is_none()) {
         return Err(
             Error::already_exists(format!("fixture `{name}` is there already"))
                 .with("file", path.display())
@@ -154,11 +177,70 @@ pub(crate) fn save(
         &folder.join(format!("{file}{EXPECTED_SUFFIX}")),
         fixture.to_text()?.as_bytes(),
     )?;
+    for invented in skeleton_pages(&folder, page.stage.as_str())? {
+        if invented != path {
+            take_away(&invented)?;
+            globals.printer.info(format!(
+                "took away {}, which was made up",
+                invented.display()
+            ));
+        }
+    }
     globals.printer.hint(format!(
         "wrote {}; `lakebed parse {} --test` compares it from now on",
         path.display(),
         ruled.source.name
     ));
+    Ok(())
+}
+
+/// Warns where a list of several pages is counted page by page: its closing would be red.
+fn tell_short(expected: &PageExpectation, tried: &Tried, globals: &Globals<'_>) {
+    let bare = |url: &str| url.split(['?', '#']).next().unwrap_or(url).to_owned();
+    let own = bare(&tried.parsed.url);
+    // Named after this address, another page has another count.
+    let is_own = expected.group.ends_with(&own);
+    let stage = tried.page.stage.as_str();
+    let mut next = tried.parsed.follow_ups.iter();
+    let next = next.find(|f| f.stage.as_str() == stage && bare(&f.url) != own);
+    if let (true, true, Some(next)) = (expected.found < expected.expected, is_own, next) {
+        globals.printer.warn(format!(
+            "{} of {} are on this page, and it leads to {}, which is counted for itself: where all pages announce one number, give the rule a `group = \"...\"`, or the closing is red",
+            expected.found, expected.expected, next.url
+        ));
+    }
+}
+
+/// The pages of a stage in a folder of fixtures that are still those of the skeleton.
+fn skeleton_pages(folder: &Path, stage: &str) -> Result<Vec<PathBuf>> {
+    let mut pages = Vec::new();
+    for name in fixture_names(folder)? {
+        let path = folder.join(&name);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            // Only what is expected of it is left: a test of the fixtures says so.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(Error::io("read the page", path.display(), e)),
+        };
+        if skeleton_page(&name, &bytes) == Some(stage) {
+            pages.push(path);
+        }
+    }
+    Ok(pages)
+}
+
+/// Removes a fixture.
+fn take_away(page: &Path) -> Result<()> {
+    let mut beside = page.as_os_str().to_owned();
+    beside.push(EXPECTED_SUFFIX);
+    for path in [page, Path::new(&beside)] {
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove the file", path.display(), e));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
     Ok(())
 }
 
@@ -191,6 +273,7 @@ fn tell_page(tried: &Tried, globals: &Globals<'_>) -> Result<()> {
             "announced: {} of `{}`, {} on this page",
             expected.expected, expected.group, expected.found
         ))?;
+        tell_short(expected, tried, globals);
     }
     for reject in &parsed.rejects {
         let what = match (&reject.dataset, reject.item) {

@@ -19,6 +19,8 @@ use crate::table::{Table, count, grouped};
 
 /// Deepest nesting that is listed.
 const MAX_DEPTH: usize = 16;
+/// Characters of a sample in a table.
+const SAMPLE_CHARS: usize = 40;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -123,13 +125,24 @@ fn print_table(printer: &Printer, fields: &[FieldLine]) -> Result<()> {
                 .samples
                 .iter()
                 .take(3)
-                .cloned()
+                .map(|sample| short(sample))
                 .collect::<Vec<_>>()
                 .join(" | "),
             field.reason.clone().unwrap_or_default(),
         ]);
     }
     printer.table(&table)
+}
+
+/// A sample in one line, its beginning alone: a nested value is as long as its file.
+fn short(sample: &str) -> String {
+    let line = sample.replace("\\n", " ").replace("\\t", " ");
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut begin: String = line.chars().take(SAMPLE_CHARS).collect();
+    if begin.len() < line.len() {
+        begin.push('…');
+    }
+    begin
 }
 
 /// Elements have no type of their own; a field without a proposed one is declared already.

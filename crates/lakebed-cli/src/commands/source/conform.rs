@@ -3,35 +3,26 @@
 //! Everything is really done: fixtures go through the rules, their records into a lake that is thrown away, seeds are
 //! read as a crawl reads them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use lakebed::catalog::SqliteCatalog;
-use lakebed::config::{Evolution, Project, Settings, SourceConfig};
-use lakebed::ingest::decode::Mismatch;
-use lakebed::ingest::read::InputSource;
-use lakebed::ingest::{IngestOutcome, IngestRequest, RevisionTarget, Silent, ingest};
-use lakebed::name::{DatasetName, DatasetRef, Layer, SourceName};
-use lakebed::registry::{self, PublishOptions};
-use lakebed::spec::{InputFormat, LoadKind, ReadSpec, RunKey, SchemaSpec};
-use lakebed::store::{Lake, LocalStore};
+use lakebed::config::{Project, Settings, SourceConfig};
+use lakebed::name::SourceName;
+use lakebed::spec::{CanonicalUrl, QueryOrder, RunKey};
 use lakebed::time::{BusinessDate, Clock, time_zone};
 use lakebed::{Error, Result};
 use serde::Serialize;
 
 use super::ANSWER_FORMAT;
-use super::new::NO_CONTACT;
+use super::fit::check_schemas;
+use super::follow::check_followers;
+use super::new::{MADE_UP_HOST, NO_CONTACT};
 use super::private::find_private;
 use crate::args::{SourceTestArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan};
 use crate::commands::parse::{Ruled, TestedPage, test_pages};
-use crate::context::{Context, Globals};
+use crate::context::Globals;
 use crate::exit::Exit;
 use crate::table::count;
-
-/// The day on which records of fixtures are stored in the lake that is thrown away.
-const TRIAL_DATE: &str = "2000-01-01";
 
 /// What a check says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,7 +36,7 @@ enum Verdict {
 
 /// A check and what it found.
 #[derive(Debug, Serialize)]
-struct Check {
+pub(super) struct Check {
     check: &'static str,
     verdict: Verdict,
     /// What was found, in words.
@@ -56,7 +47,7 @@ struct Check {
 }
 
 impl Check {
-    fn pass(check: &'static str, found: String) -> Self {
+    pub(super) fn pass(check: &'static str, found: String) -> Self {
         Self {
             check,
             verdict: Verdict::Pass,
@@ -74,16 +65,16 @@ impl Check {
         }
     }
 
-    fn fail(check: &'static str, found: Vec<String>, hint: String) -> Self {
+    pub(super) fn fail(check: &'static str, found: Vec<String>, hints: Vec<String>) -> Self {
         Self {
             check,
             verdict: Verdict::Fail,
             found,
-            hints: vec![hint],
+            hints,
         }
     }
 
-    fn failed(check: &'static str, error: &Error) -> Self {
+    pub(super) fn failed(check: &'static str, error: &Error) -> Self {
         let mut found = vec![error.to_string()];
         found.extend(error.details().iter().cloned());
         Self {
@@ -176,6 +167,7 @@ async fn check_all(
             }
         }
     }
+    checks.extend(check_followers(project, source, globals).await?);
     checks.push(check_seeds(args, (project, settings), source).await);
     checks.push(check_contact(source));
     checks.push(match find_private(project) {
@@ -184,7 +176,7 @@ async fn check_all(
         Ok(found) => Check::fail(
             "private",
             found.leaks,
-            "what stands in lakebed.local.toml must not be in git: take it out, and change it, since history keeps it".to_owned(),
+            vec!["what stands in lakebed.local.toml must not be in git: take it out, and change it, since history keeps it".to_owned()],
         ),
     });
     Ok(checks)
@@ -225,139 +217,10 @@ fn check_fixtures(ruled: &Ruled, tested: &Result<Vec<TestedPage>>) -> Check {
     Check::fail(
         "fixtures",
         found,
-        format!(
+        vec![format!(
             "`lakebed parse {source} --try PAGE --save NAME` keeps a page; `lakebed parse {source} --test` shows differences"
-        ),
+        )],
     )
-}
-
-/// Whether every dataset has a published schema that the records of the fixtures fit.
-async fn check_schemas(
-    ruled: &Ruled,
-    pages: &[TestedPage],
-    globals: &Globals<'_>,
-) -> Result<Check> {
-    let context = Context::open(globals).await?;
-    let mut found = Vec::new();
-    let mut published = BTreeMap::new();
-    for name in ruled.rules.datasets() {
-        let dataset = DatasetRef {
-            layer: Layer::Clean,
-            dataset: name,
-        };
-        let listed = registry::list_published(context.lake(), &dataset).await?;
-        let versions: Vec<SchemaSpec> = listed.into_iter().map(|(p, _)| p.schema).collect();
-        if versions.is_empty() {
-            found.push(format!("{dataset} has no published schema"));
-        } else {
-            published.insert(dataset, versions);
-        }
-    }
-    if !found.is_empty() {
-        let hint = "`lakebed schema check`, then `lakebed schema publish DATASET 1`";
-        return Ok(Check::fail("schema", found, hint.to_owned()));
-    }
-    let mut records = 0;
-    for (dataset, versions) in &published {
-        let lines = lines_of(&dataset.dataset, pages)?;
-        records += lines.lines().count() as u64;
-        if let Some(refusal) = try_records(dataset, versions, &lines, &context).await? {
-            found.push(format!("{dataset}: {refusal}"));
-            found.extend(refusal.details().iter().cloned());
-        }
-    }
-    Ok(match found.is_empty() {
-        true => Check::pass(
-            "schema",
-            format!(
-                "{} published, which {} of the fixtures fit",
-                count(published.len() as u64, "dataset"),
-                count(records, "record")
-            ),
-        ),
-        false => Check::fail(
-            "schema",
-            found,
-            "mend the rules, or propose the next version: `lakebed schema propose`".to_owned(),
-        ),
-    })
-}
-
-/// The records of a dataset that the fixtures gave, as JSON lines.
-fn lines_of(dataset: &DatasetName, pages: &[TestedPage]) -> Result<String> {
-    let mut lines = String::new();
-    let parsed = pages.iter().filter_map(|p| p.parsed.as_ref());
-    for record in parsed.flat_map(|p| &p.records) {
-        if record.dataset == *dataset {
-            lines.push_str(&record.record.to_json());
-            lines.push('\n');
-        }
-    }
-    Ok(lines)
-}
-
-/// Ingests the records into a lake that is thrown away; the refusal where they do not fit.
-async fn try_records(
-    dataset: &DatasetRef,
-    versions: &[SchemaSpec],
-    lines: &str,
-    context: &Context<'_>,
-) -> Result<Option<Error>> {
-    if lines.is_empty() {
-        return Ok(None);
-    }
-    let folder = tempfile::tempdir().map_err(|e| Error::io("make a folder for a trial", "", e))?;
-    let store = Arc::new(LocalStore::new(folder.path().join("lake")));
-    let lake = Lake::open_or_create(
-        store,
-        Arc::new(Clock::System),
-        &context.lake().spec().time_zone,
-    )
-    .await?;
-    let catalog = SqliteCatalog::open(folder.path().join("catalog.db")).await?;
-    let by = context.by(None, None);
-    for spec in versions {
-        let options = PublishOptions {
-            by: by.clone(),
-            git_commit: None,
-            evolution: Evolution::Free,
-        };
-        let _published = registry::publish(&lake, spec, &options).await?;
-    }
-    let file = folder.path().join("records.jsonl");
-    fs::write(&file, lines).map_err(|e| Error::io("write the file", file.display(), e))?;
-    let request = IngestRequest {
-        dataset: dataset.clone(),
-        dt: TRIAL_DATE.parse()?,
-        inputs: vec![InputSource::file(&file)],
-        format: None,
-        schema_version: None,
-        read: ReadSpec {
-            format: Some(InputFormat::Jsonl),
-            ..ReadSpec::default()
-        },
-        mismatch: Mismatch::Fail,
-        batch: None,
-        run: None,
-        revision: RevisionTarget::Join,
-        complete: false,
-        late: false,
-        allow_empty: false,
-        restore: false,
-        rejects_of: None,
-        load: LoadKind::Incremental,
-        parents: Vec::new(),
-        bounds: Vec::new(),
-        provenance: None,
-        by,
-        threads: None,
-        group_bytes: None,
-    };
-    let report = ingest(&lake, &catalog, &request, &Silent).await?;
-    Ok(match report.outcome {
-        IngestOutcome::Refused => report.refusal(),
-        IngestOutcome::Committed | IngestOutcome::AlreadyThere => None,
-    })
 }
 
 /// Whether a crawl would have something to ask for.
@@ -395,8 +258,10 @@ async fn check_seeds(
                 "nothing to ask for; {} lead out of `hosts`",
                 plan.out_of_scope
             )],
-            "a crawl without a seed is red; write the first pages into the file of seeds"
-                .to_owned(),
+            vec![
+                "a crawl without a seed is red; write the first pages into the file of seeds"
+                    .to_owned(),
+            ],
         ),
         Ok(plan) if plan.out_of_scope > 0 => Check::fail(
             "seeds",
@@ -405,10 +270,26 @@ async fn check_seeds(
                 count(plan.seeds.len() as u64, "seed"),
                 plan.out_of_scope
             )],
-            "add their hosts to `hosts`, or leave the seeds out".to_owned(),
+            vec!["add their hosts to `hosts`, or leave the seeds out".to_owned()],
         ),
-        Ok(plan) => Check::pass("seeds", count(plan.seeds.len() as u64, "seed")),
+        Ok(plan) => match plan.seeds.iter().find(|seed| is_made_up(&seed.url)) {
+            Some(seed) => Check::fail(
+                "seeds",
+                vec![format!("the address {} is made up", seed.url)],
+                vec![
+                    "write yours into seeds.txt, and its host into `hosts` of source.toml"
+                        .to_owned(),
+                ],
+            ),
+            None => Check::pass("seeds", count(plan.seeds.len() as u64, "seed")),
+        },
     }
+}
+
+/// Whether an address is of a name that no site can have.
+fn is_made_up(url: &str) -> bool {
+    let url = CanonicalUrl::parse(url, QueryOrder::Kept);
+    url.is_ok_and(|url| url.host().ends_with(MADE_UP_HOST))
 }
 
 /// Whether those who run the site can reach those who crawl it.
@@ -424,8 +305,10 @@ fn check_contact(source: &SourceConfig) -> Check {
         false => Check::fail(
             "contact",
             vec![format!("`{agent}` names nobody who can be reached")],
-            "user_agent = \"acme-research/1.2 (+https://acme.example/bot)\", or a mail address"
-                .to_owned(),
+            vec![
+                "user_agent = \"acme-research/1.2 (+https://acme.example/bot)\", or a mail address"
+                    .to_owned(),
+            ],
         ),
     }
 }

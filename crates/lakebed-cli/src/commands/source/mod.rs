@@ -4,16 +4,18 @@
 //! | --- | --- |
 //! | this | `add`, `list`, `show` |
 //! | `new` | `new`: a working skeleton |
-//! | `conform`, `private` | `test`: whether it is ready |
+//! | `conform`, `fit`, `follow`, `private` | `test`: whether it is ready |
 //! | `sample` | `sample`: a few pages to write rules by |
 
 mod conform;
+mod fit;
+mod follow;
 mod new;
 mod private;
 mod sample;
 
 pub(crate) use conform::test;
-pub(crate) use new::new;
+pub(crate) use new::{new, skeleton_page, skeleton_schema};
 pub(crate) use sample::sample;
 
 use lakebed::Result;

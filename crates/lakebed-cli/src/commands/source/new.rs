@@ -38,6 +38,8 @@ const PAGES: [(&str, &str, &str, &str); 2] = [
 ];
 /// What stands in `user_agent` until somebody says how to be reached.
 pub(super) const NO_CONTACT: &str = "+mailto:nobody@example.invalid";
+/// What the host of a skeleton ends with that was told no address: no site has such a name.
+pub(super) const MADE_UP_HOST: &str = ".invalid";
 
 #[derive(Serialize)]
 struct NewAnswer<'a> {
@@ -111,6 +113,19 @@ pub(crate) async fn new(args: SourceNewArgs, globals: &Globals<'_>) -> Result<Ex
     Ok(Exit::Done)
 }
 
+/// The schema of the skeleton of this source.
+pub(crate) fn skeleton_schema(name: &SourceName) -> String {
+    SCHEMA.replace("@NAME@", name.as_str())
+}
+
+/// The stage of the skeleton's page of this name, where these are its bytes: it was made up, and stands in for one of
+/// the site.
+pub(crate) fn skeleton_page(file: &str, bytes: &[u8]) -> Option<&'static str> {
+    let mut pages = PAGES.iter();
+    let page = pages.find(|(name, .., text)| *name == file && text.as_bytes() == bytes)?;
+    Some(page.1)
+}
+
 /// Where a skeleton is crawled.
 struct Site {
     url: String,
@@ -121,7 +136,10 @@ struct Site {
 
 impl Site {
     fn of(name: &SourceName, url: Option<&str>) -> Result<Self> {
-        let made_up = format!("https://{}.invalid/list", name.as_str().replace('_', "-"));
+        let made_up = format!(
+            "https://{}{MADE_UP_HOST}/list",
+            name.as_str().replace('_', "-")
+        );
         let text = url.unwrap_or(&made_up);
         let url = CanonicalUrl::parse(text, QueryOrder::Kept).map_err(|e| {
             e.with("option", "--url")
@@ -153,6 +171,12 @@ fn agent(name: &SourceName, contact: Option<&str>) -> Result<String> {
             let shown = contact.escape_default();
             let what = format!("`{shown}` is sent with every request: it has no line breaks");
             return Err(Error::invalid(what).with("option", "--contact"));
+        }
+        Some(contact) if !contact.contains("://") && !contact.contains('@') => {
+            let what = format!("`{contact}` is neither a mail address nor a URL");
+            return Err(Error::invalid(what).with("option", "--contact").hint(
+                "those who run the site must be able to reach you: --contact you@acme.example, or --contact https://acme.example/bot",
+            ));
         }
         Some(contact) if contact.contains("://") => format!("+{contact}"),
         Some(contact) => format!("+mailto:{}", contact.trim_start_matches("mailto:")),
@@ -217,8 +241,8 @@ fn tell(files: &[(PathBuf, String)], source: &SourceConfig, globals: &Globals<'_
     }
     let name = &source.name;
     printer.hint(format!(
-        "next: `lakebed source sample {name} --limit 10` fetches a few pages, `lakebed parse {name} --try PAGE` shows what the rules give, \
-         `lakebed source test {name}` says what is missing"
+        "next: `lakebed source sample {name} --limit 10 --save` fetches a few pages, `lakebed parse {name} --try PAGE` shows what the rules give, \
+         `lakebed parse {name} --schema` writes the schema that follows from them, `lakebed source test {name}` says what is missing"
     ));
     Ok(())
 }

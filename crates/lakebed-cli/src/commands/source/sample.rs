@@ -1,6 +1,7 @@
 //! `source sample`: a few pages to write rules by, and what the rules give for them today.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::PathBuf;
 
 use lakebed::Result;
@@ -8,15 +9,16 @@ use lakebed::config::Settings;
 use lakebed::crawl::{
     CrawlPlan, Sampled, WorkerEnd, name_sample, parts_folder, sample_config, sample_run,
 };
-use lakebed::name::SourceName;
+use lakebed::name::{SourceName, StageName};
 use lakebed::pack::PackReader;
 use lakebed::parse::{FixturePage, PageInput, parse_with};
 use lakebed::queue::Queue;
-use lakebed::spec::RunKey;
+use lakebed::spec::{PageFault, RunKey};
 use lakebed::time::{BusinessDate, Clock, time_zone};
 use serde::Serialize;
 
 use super::ANSWER_FORMAT;
+use super::new::skeleton_page;
 use crate::args::{SourceSampleArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan, stop_signal, tell_worker};
 use crate::commands::parse::{Ruled, save, test_pages};
@@ -47,6 +49,11 @@ struct ParsedCounts {
     records: usize,
     follow_ups: usize,
     rejects: usize,
+    /// Stages of pages whose links the rules follow, and what was rejected: for the words below the table.
+    #[serde(skip)]
+    follows: bool,
+    #[serde(skip)]
+    faults: Vec<PageFault>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +113,7 @@ pub(crate) async fn sample(args: SourceSampleArgs, globals: &Globals<'_>) -> Res
     };
     let pages = pages_of(&sampled, ruled.as_ref())?;
     tell(&sampled, &pages, globals)?;
+    tell_unseen(&plan, &pages, globals);
     if let (true, Some(ruled)) = (args.save, &ruled) {
         keep_first_of_each(&pages, ruled, globals)?;
     }
@@ -134,11 +142,15 @@ fn pages_of(sampled: &Sampled, ruled: Option<&Ruled>) -> Result<Vec<SampledPage>
                     body: &found.body,
                 };
                 let parsed = parse_with(&ruled.rules, &ruled.folder(), &input)?;
+                let rejects = parsed.rejects.len();
+                let faults = parsed.rejects.into_iter().flat_map(|r| r.faults);
                 Some(ParsedCounts {
+                    follows: ruled.rules.is_followed(&found.capture),
                     page: parsed.page,
                     records: parsed.records.len(),
                     follow_ups: parsed.follow_ups.len(),
-                    rejects: parsed.rejects.len(),
+                    rejects,
+                    faults: faults.collect(),
                 })
             }
             None => None,
@@ -192,6 +204,7 @@ fn tell(sampled: &Sampled, pages: &[SampledPage], globals: &Globals<'_>) -> Resu
         ]);
     }
     printer.table(&table)?;
+    tell_rules(pages, globals);
     for class in &sampled.dead_classes {
         printer.warn(format!("requests died as `{class}`"));
     }
@@ -215,21 +228,79 @@ fn tell(sampled: &Sampled, pages: &[SampledPage], globals: &Globals<'_>) -> Resu
     Ok(())
 }
 
+/// Stages of which no page came, and how to get one.
+fn tell_unseen(plan: &CrawlPlan, pages: &[SampledPage], globals: &Globals<'_>) {
+    let stages = plan.config.stage.keys().map(StageName::as_str);
+    let is_unseen = |stage: &&str| pages.iter().all(|page| page.stage != **stage);
+    for stage in stages.filter(|s| !pages.is_empty() && is_unseen(s)) {
+        globals.printer.hint(format!(
+            "no page of stage `{stage}`: `echo '{{\"url\": \"URL\", \"stage\": \"{stage}\"}}' | lakebed source sample {} --seeds -` fetches one",
+            plan.run.source
+        ));
+    }
+}
+
+/// What the table does not say: that no link was found, and why pages were rejected.
+fn tell_rules(pages: &[SampledPage], globals: &Globals<'_>) {
+    let printer = globals.printer;
+    let parsed = || pages.iter().filter_map(|p| Some((p, p.parsed.as_ref()?)));
+    let followed: BTreeSet<&str> = parsed()
+        .filter(|(_, counts)| counts.follows)
+        .map(|(page, _)| page.stage.as_str())
+        .collect();
+    if !followed.is_empty() && parsed().all(|(_, counts)| counts.follow_ups == 0) {
+        let stages: Vec<&str> = followed.into_iter().collect();
+        printer.warn(format!(
+            "no rule found a link on any page: look at `each` and `url` of [[parse.page.follow]] of stage {}",
+            stages.join(", ")
+        ));
+    }
+    let mut told: BTreeSet<(Option<&str>, &str, &str)> = BTreeSet::new();
+    for (page, counts) in parsed() {
+        for fault in &counts.faults {
+            let kind = counts.page.as_deref();
+            if told.insert((kind, &fault.path, &fault.code)) {
+                printer.warn(format!(
+                    "`{}` rejects {} ({}): {}; first on {}",
+                    kind.unwrap_or_default(),
+                    fault.path,
+                    fault.code,
+                    message_text(&fault.reason),
+                    page.url
+                ));
+            }
+        }
+    }
+}
+
 /// Keeps the first page of each kind that no fixture has.
 fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_>) -> Result<()> {
-    let tested = test_pages(ruled, false).unwrap_or_default();
-    let kind_of = |page: &lakebed::spec::ParsedPage| page.page.clone();
-    let mut seen: BTreeSet<String> = tested
-        .iter()
-        .filter_map(|t| t.parsed.as_ref().and_then(kind_of))
-        .collect();
+    let folder = ruled.folder().join("fixtures");
+    let mut had: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for page in test_pages(ruled, false).unwrap_or_default() {
+        let path = folder.join(&page.name);
+        let bytes = fs::read(&path).unwrap_or_default();
+        let kind = page.parsed.and_then(|p| p.page);
+        // A page that was made up stands in for one of the site.
+        if let (Some(kind), None) = (kind, skeleton_page(&page.name, &bytes)) {
+            had.entry(kind).or_insert(path);
+        }
+    }
+    let mut seen = BTreeSet::new();
     for page in pages {
         let kind = page.parsed.as_ref().and_then(|p| p.page.clone());
         let (Some(kind), Some((fixture, body))) = (kind, &page.kept) else {
             continue;
         };
-        if seen.insert(kind.clone()) {
-            save(&free_name(&kind, ruled), (fixture, body), ruled, globals)?;
+        if !seen.insert(kind.clone()) {
+            continue;
+        }
+        match had.get(&kind) {
+            Some(path) => globals.printer.info(format!(
+                "`--save`: `{kind}` has a fixture already ({}); delete it to take this page",
+                path.display()
+            )),
+            None => save(&free_name(&kind, ruled), (fixture, body), ruled, globals)?,
         }
     }
     Ok(())
@@ -240,9 +311,11 @@ fn free_name(kind: &str, ruled: &Ruled) -> String {
     let folder: PathBuf = ruled.folder().join("fixtures");
     let kind = kind.replace(['/', '\\'], "-");
     let is_taken = |name: &str| {
-        ["html", "json"]
-            .iter()
-            .any(|end| folder.join(format!("{name}.{end}")).exists())
+        ["html", "json"].iter().any(|end| {
+            let file = format!("{name}.{end}");
+            let there = fs::read(folder.join(&file));
+            there.is_ok_and(|bytes| skeleton_page(&file, &bytes).is_none())
+        })
     };
     let numbered = (2..).map(|n| format!("{kind}-{n}"));
     std::iter::once(kind.clone())

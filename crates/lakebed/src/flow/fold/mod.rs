@@ -26,7 +26,7 @@ mod store;
 pub(super) use inputs::{InputFiles, load_settled};
 pub use refusal::{FoldRefusal, FoldRefusalKind};
 pub use report::{FoldAnswer, FoldOutcome, FoldReport, FoldedDay, InputRows};
-pub use schemas::{FoldSource, WrittenSchema, write_schemas};
+pub use schemas::{FoldSource, WrittenSchema, check_fold, write_schemas};
 pub use stage::{FoldOptions, fold_date};
 
 pub(super) use again::MadeOf;

@@ -106,6 +106,18 @@ impl FoldSource {
     }
 }
 
+/// Whether a fold could run: its inputs and what it writes are published, and its rules fit them.
+///
+/// # Errors
+/// What is missing.
+pub async fn check_fold(lake: &Lake, source: &SourceConfig, name: &FoldName) -> Result<()> {
+    match FoldSource::open(lake, source, name).await {
+        Ok(_) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Refused(refusal)) => Err(refusal.error),
+    }
+}
+
 impl FoldSource {
     /// Compiles the rules and binds them to the schemas that follow from them, published or not; the events of a key are
     /// in the order of its fields' names.

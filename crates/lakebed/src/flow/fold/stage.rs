@@ -181,7 +181,7 @@ impl Run<'_> {
         let before = finals.range(..first).next_back().copied();
         let yesterday = first.plus_days(-1);
         if self.options.cold_start {
-            let earlier = before.is_some() || self.has_earlier_data(first);
+            let earlier = before.is_some() || self.earliest_data(first).is_some();
             if earlier {
                 self.warnings.push(format!(
                     "{first} begins from nothing: what was known of earlier days is not in it"
@@ -217,12 +217,12 @@ impl Run<'_> {
                 ));
                 Self::refuse(FoldRefusalKind::NoSnapshot, error)
             }
-            None if self.has_earlier_data(first) => {
+            None if let Some(earliest) = self.earliest_data(first) => {
                 let error = Error::precondition(format!(
                     "there is no snapshot before {first}, and there is data of earlier days"
                 ))
                 .hint(format!(
-                    "fold from the first day on: `{command} --date {date} --from FIRST`"
+                    "fold from the first day on: `{command} --date {date} --from {earliest}`"
                 ))
                 .hint(format!(
                     "or begin from nothing: `{command} --date {date} --cold-start`"
@@ -233,14 +233,12 @@ impl Run<'_> {
         }
     }
 
-    fn has_earlier_data(&self, date: BusinessDate) -> bool {
-        let earlier = |state: &DatasetState| {
-            let dates = state.dates().range(..date);
-            dates
-                .into_iter()
-                .any(|(dt, _)| state.visible_of(*dt).next().is_some())
+    fn earliest_data(&self, date: BusinessDate) -> Option<BusinessDate> {
+        let earliest = |state: &DatasetState| {
+            let mut dates = state.dates().range(..date).map(|(dt, _)| *dt);
+            dates.find(|dt| state.visible_of(*dt).next().is_some())
         };
-        self.inputs.iter().any(earlier)
+        self.inputs.iter().filter_map(earliest).min()
     }
 
     /// Days on which no input has anything would be snapshots of nothing.

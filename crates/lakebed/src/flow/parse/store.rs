@@ -8,6 +8,9 @@
 //! | rows that no replay made | refused, unless they may be replaced |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use crate::error::Result;
 use crate::fault::kill_point;
@@ -18,7 +21,7 @@ use crate::flow::parse::{Call, ParsedDataset, Read, StoredAs};
 use crate::ingest::read::InputSource;
 use crate::ingest::{IngestOutcome, IngestReport, IngestRequest, RevisionTarget, ingest};
 use crate::log::{DatasetState, finish_moves, load};
-use crate::name::{BatchLabel, DatasetRef, Layer};
+use crate::name::{BatchLabel, CaptureId, DatasetRef, Layer};
 use crate::parse::Rules;
 use crate::spec::{
     DatasetCounts, InputFormat, LoadKind, PackGave, ParentSpec, Provenance, ReadSpec,
@@ -103,6 +106,7 @@ impl Call<'_> {
     pub(super) async fn store(&self, plan: DatasetPlan, gathered: &Read) -> Result<Stored> {
         let mut told = plan.told.clone();
         let (mut inputs, mut commits) = (Vec::new(), Vec::new());
+        let mut places = Vec::new();
         for (n, records) in records_of(&plan, gathered) {
             let (pack, label) = &self.packs[n];
             let gave = PackGave {
@@ -111,6 +115,7 @@ impl Call<'_> {
                 dataset: records.counts,
             };
             let (name, rejects) = (gave.to_string(), records.rejects.clone());
+            places.push((name.clone(), records.path.as_path(), pack));
             // Of a date that is sealed, that a pack gave nothing changes nothing.
             let gave_nothing = records.counts.records == 0 && records.counts.rejects == 0;
             let input = InputSource::made(&records.path, name, label.clone(), rejects);
@@ -134,7 +139,8 @@ impl Call<'_> {
             };
             let mut request = self.request(&plan.dataset, portion, revision);
             (request.late, request.complete) = (keeps_seal, keeps_seal);
-            let done = ingest(self.lake, self.catalog, &request, self.progress).await?;
+            let mut done = ingest(self.lake, self.catalog, &request, self.progress).await?;
+            name_pages(&mut done, &places);
             changed = done.log_position.unwrap_or(changed);
             let is_refused = done.outcome == IngestOutcome::Refused;
             commits.push(done);
@@ -208,6 +214,28 @@ impl Call<'_> {
         });
         newest.into_iter().collect()
     }
+}
+
+/// Names the page of each row that drifted first: of the file of records nothing stays.
+fn name_pages(report: &mut IngestReport, places: &[(String, &Path, &SourcePack)]) {
+    for item in report.drift.items_mut() {
+        let place = places.iter().find(|(name, ..)| *name == item.file);
+        item.page = place.and_then(|(_, records, pack)| page_of(records, item.line, pack));
+    }
+}
+
+/// URL and `_raw` of the page that a row came from, by its line.
+fn page_of(records: &Path, line: u64, pack: &SourcePack) -> Option<String> {
+    let before = usize::try_from(line.checked_sub(1)?).ok()?;
+    let lines = BufReader::new(File::open(records).ok()?).lines();
+    let record: serde_json::Value = serde_json::from_str(&lines.skip(before).next()?.ok()?).ok()?;
+    let raw = record.get("_raw")?.as_str()?;
+    let capture: CaptureId = raw.rsplit('/').next()?.parse().ok()?;
+    let found = pack.open().and_then(|p| p.index()?.find_capture(&capture));
+    Some(match found.ok().flatten() {
+        Some(row) => format!("{} (`_raw` {raw})", row.url),
+        None => format!("`_raw` {raw}"),
+    })
 }
 
 /// The records that are wanted, in the order of the packs.

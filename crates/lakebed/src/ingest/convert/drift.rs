@@ -101,6 +101,9 @@ pub struct DriftItem {
     /// Advice for the schema's author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Of rows that were parsed from pages: URL and `_raw` of the first one's page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
     /// For unknown fields: what their values were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,

@@ -154,6 +154,7 @@ impl<'c> Sink<'c> {
                     reason: reason.reason.clone(),
                     samples: Vec::new(),
                     hint: fault.hint.map(str::to_owned),
+                    page: None,
                     evidence: None,
                 };
                 if let Some(item) = self.stats.drift.item(&fault.place, fault.code, make) {
@@ -231,6 +232,7 @@ impl<'c> Sink<'c> {
             reason: unread.reason.clone(),
             samples: Vec::new(),
             hint: None,
+            page: None,
             evidence: None,
         };
         let any_personal = self.any_personal;
@@ -302,6 +304,7 @@ fn new_unknown(field: String, path: String, file: &str, line: u64) -> DriftItem 
             "add the field in the next version, or store it in `_extra` with `--on-mismatch extra`"
                 .to_owned(),
         ),
+        page: None,
         evidence: Some(Evidence::default()),
     }
 }
