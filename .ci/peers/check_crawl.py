@@ -52,6 +52,7 @@ places = {places}
 workers = {workers}
 backoff_ms = {backoff}
 timeout_s = 20
+robots_retry_s = 1
 lease_s = 3
 breaker_window = {window}
 """

@@ -136,6 +136,11 @@ impl<'a> CrawlProgress<'a> {
             .bar
             .set_message(format!("{}, {failed}", size(bytes)));
     }
+
+    /// Something that a person should know.
+    pub(crate) fn warn(&self, text: &str) {
+        self.printer.warn(text);
+    }
 }
 
 impl Drop for CrawlProgress<'_> {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::api::fail::{Code, Fail};
 use crate::api::shape::ClaimsAnswer;
-use crate::commands::plan_of;
+use crate::commands::{check_date, plan_of};
 use crate::context::{PROGRAM, open_lake};
 use crate::printer::Printer;
 
@@ -94,12 +94,18 @@ impl Office {
         }
         let plan = self.plan(key)?;
         let queue = self.queue(&plan).await?;
-        let run = match create {
-            true => queue.create_run(key, &plan.run_options()).await?,
-            false => queue.find_run(key).await?.ok_or_else(|| {
-                Error::not_found(format!("the queue has no run `{key}`"))
-                    .hint("PUT on its path makes it")
-            })?,
+        let run = match (queue.find_run(key).await?, create) {
+            (Some(run), _) => run,
+            (None, true) => {
+                let now = self.printer.now();
+                let said = check_date(&self.project, &self.settings, key, now)?;
+                said.iter().for_each(|said| self.printer.warn(said));
+                queue.create_run(key, &plan.run_options()).await?
+            }
+            (None, false) => {
+                return Err(Error::not_found(format!("the queue has no run `{key}`"))
+                    .hint("PUT on its path makes it"));
+            }
         };
         let desk = Arc::new(RunDesk {
             desk: Desk::new(&queue, plan, &run)?,

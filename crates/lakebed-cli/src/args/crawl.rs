@@ -45,7 +45,7 @@ pub(crate) struct CrawlArgs {
 /// `lakebed crawl close | stop | resume`
 #[derive(Debug, Subcommand)]
 pub(crate) enum CrawlCommand {
-    /// Close a run: its books must balance
+    /// Close a run: its books must balance. Or accept one that closed red
     Close(CrawlCloseArgs),
     /// Stop a run: nothing is claimed any more, and it closes red
     Stop(CrawlStopArgs),
@@ -62,6 +62,12 @@ pub(crate) struct CrawlCloseArgs {
     /// End what is left of a run that was stopped, as `given_up`: nobody will go on with it
     #[arg(long)]
     pub(crate) give_up: bool,
+    /// Take a run that closed red as it is: it counts as done from now on, and what it lacks stays told
+    #[arg(long, requires = "note", conflicts_with = "give_up")]
+    pub(crate) accept: bool,
+    /// Why it is good as it is
+    #[arg(long, value_name = "TEXT", requires = "accept")]
+    pub(crate) note: Option<String>,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

@@ -54,10 +54,10 @@ pub(crate) struct FlowStatusArgs {
     /// The sources [default: every one that has a flow]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<String>,
-    /// Which dates; none = the last seven days.
+    /// Which dates; none = the last seven days, from the first one of which there is anything.
     #[command(flatten)]
     pub(crate) dates: DatesArgs,
-    /// The run that is shown beside those that have left something [default: day]
+    /// A run that is shown beside `day` and those that have left something
     #[arg(long, value_name = "R")]
     pub(crate) run: Option<String>,
     /// Output.

@@ -12,13 +12,17 @@ use lakebed::crawl::{
 use lakebed::flow::PlanHead;
 use lakebed::name::StageName;
 use lakebed::parse::Rules;
-use lakebed::queue::{Breach, BreachKind, Queue, RunBooks, RunRecord, RunState};
+use lakebed::queue::{
+    Acceptance, Breach, BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState,
+};
 use lakebed::spec::RunKey;
 use lakebed::{Error, Result};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
+use crate::commands::closing::next_steps;
+use crate::commands::crawl_date::check_date;
 use crate::commands::queue::{STATE_FOLDER, get_run, open_queue, run_key};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
@@ -112,6 +116,12 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
         Some(planned) => Ok(planned.clone()),
         None => read_plan(&plan, args.seeds.as_deref(), &folder).await,
     };
+    let found = queue.find_run(&plan.run).await?;
+    if found.is_none_or(|run| run.state == RunState::Seeding) {
+        let settings = Settings::load(&project, &globals.layers())?;
+        let said = check_date(&project, &settings, &plan.run, globals.printer.now())?;
+        said.iter().for_each(|said| globals.printer.warn(said));
+    }
     let run = crawl::seed_run(&queue, &plan, read).await?;
     if let Some(planned) = &planned {
         check_planned(&run, planned)?;
@@ -119,36 +129,61 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     let (plan, run) = go_on_with_successor(&queue, plan, run, globals).await?;
     if run.state == RunState::Closed {
         // What it said is said again; nothing is fetched.
+        tell_closed_before(&run, globals.printer);
         return close_run(&queue, &plan, &run, globals).await;
     }
+    let end = work(&queue, (&plan, &run), &stages, globals).await?;
+    match end {
+        Some(red) => Ok(red),
+        None if args.no_close || !stages.is_empty() => Ok(Exit::Done),
+        None => close_run(&queue, &plan, &run, globals).await,
+    }
+}
+
+/// Crawls until nothing is left; how it ended, where something is.
+async fn work(
+    queue: &Queue,
+    (plan, run): (&CrawlPlan, &RunRecord),
+    stages: &[StageName],
+    globals: &Globals<'_>,
+) -> Result<Option<Exit>> {
     let stop = stop_signal()?;
     let progress = CrawlProgress::new(globals.printer, &plan.run.to_string());
-    let (end, stats) =
-        crawl::crawl_run(&queue, &plan, &run, stages.clone(), stop, &progress).await?;
+    let (end, stats) = crawl::crawl_run(queue, plan, run, stages.to_vec(), stop, &progress).await?;
     drop(progress);
     tell_worker(globals.printer, &end, &stats);
-    match end {
+    Ok(match end {
         WorkerEnd::Told | WorkerEnd::Full => {
             globals
                 .printer
                 .hint("the same command goes on where this one stopped");
-            return Ok(Exit::Red(BreachKind::Unfinished));
+            Some(Exit::Red(BreachKind::Unfinished))
         }
         WorkerEnd::Stopped(reason) => {
             globals
                 .printer
                 .warn(format!("the run was stopped: {reason}"));
-            let hint = format!(
-                "`lakebed crawl resume {} --date {} --run {}` lets it go on",
+            let of = format!(
+                "{} --date {} --run {}",
                 run.key.source, run.key.date, run.key.run
             );
-            globals.printer.hint(hint);
-            return Ok(Exit::Red(BreachKind::Stopped));
+            globals.printer.hint(format!(
+                "`lakebed crawl resume {of}` lets it go on; `lakebed crawl close {of} --give-up` ends it"
+            ));
+            Some(Exit::Red(BreachKind::Stopped))
         }
-        WorkerEnd::Drained if args.no_close || !stages.is_empty() => return Ok(Exit::Done),
-        WorkerEnd::Drained => {}
+        WorkerEnd::Drained => None,
+    })
+}
+
+fn tell_closed_before(run: &RunRecord, printer: &Printer) {
+    let closing = run.closing.as_deref().unwrap_or_default();
+    let closing: Option<ClosingRecord> = serde_json::from_str(closing).ok();
+    let run = &run.key;
+    match closing.is_some_and(|closing| closing.is_good()) {
+        true => printer.info(format!("`{run}` was closed before; nothing was fetched")),
+        false => printer.warn(format!("`{run}` closed red before; nothing was fetched")),
     }
-    close_run(&queue, &plan, &run, globals).await
 }
 
 /// A closed run whose dead requests are tried again goes on in that run: what it says is the answer.
@@ -182,6 +217,9 @@ async fn go_on_with_successor(
 pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Result<Exit> {
     let (_, plan, queue) = open(&args.run, None, globals).await?;
     let run = get_run(&queue, &plan.run).await?;
+    if let Some(note) = args.note.as_deref().filter(|_| args.accept) {
+        return accept(&queue, (plan, run), note, globals).await;
+    }
     let _expired = queue.expire_run(run.id).await?;
     if args.give_up {
         let given_up = queue.give_up_run(run.id).await?;
@@ -189,6 +227,25 @@ pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Resul
         globals.printer.info(format!("{what} given up"));
     }
     close_run(&queue, &plan, &run, globals).await
+}
+
+/// `lakebed crawl close --accept`: of the run that goes on with what died, where there is one.
+async fn accept(
+    queue: &Queue,
+    (plan, run): (CrawlPlan, RunRecord),
+    note: &str,
+    globals: &Globals<'_>,
+) -> Result<Exit> {
+    let (plan, run) = go_on_with_successor(queue, plan, run, globals).await?;
+    let settings = Settings::load(&globals.find_project()?, &globals.layers())?;
+    let by = settings.user.value.as_deref();
+    let closed = crawl::accept_run(queue, &plan, run.id, (by, note)).await?;
+    tell_closed(&closed, globals)?;
+    globals.printer.hint(format!(
+        "`lakebed run {} --date {}` goes on; where objects that were not seen must not vanish, `lakebed fold {} --date {} --partial` comes before",
+        plan.run.source, plan.run.date, plan.run.source, plan.run.date
+    ));
+    Ok(exit_of(&closed))
 }
 
 /// `lakebed crawl stop`
@@ -245,6 +302,8 @@ struct CloseAnswer<'a> {
     state: &'static str,
     pass: bool,
     breaches: &'a [Breach],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<&'a Acceptance>,
     books: &'a RunBooks,
     #[serde(skip_serializing_if = "Option::is_none")]
     pack: Option<&'a PackStatistics>,
@@ -265,29 +324,49 @@ async fn close_run(
         Ok(report)
     };
     let closed = crawl::close_run(queue, plan, run.id, pack).await?;
+    tell_closed(&closed, globals)?;
+    match &closed.packed {
+        Packed::Refused(error) => globals.printer.warn(error.message()),
+        Packed::Done(report) => report.warnings.iter().for_each(|w| globals.printer.warn(w)),
+        Packed::None => {}
+    }
+    let unread = ["robots_unreachable", "dns"];
+    if unread
+        .iter()
+        .any(|c| closed.books.dead_classes.contains_key(*c))
+    {
+        for line in crawl::list_unread_robots(queue, closed.run.id).await? {
+            globals.printer.warn(line);
+        }
+    }
+    for step in next_steps(&closed.run.key, &closed.closing, &closed.books) {
+        globals.printer.hint(step);
+    }
+    Ok(exit_of(&closed))
+}
+
+fn tell_closed(closed: &Closed, globals: &Globals<'_>) -> Result<()> {
     let answer = CloseAnswer {
         format: ANSWER_FORMAT,
         run: &closed.run.key,
         state: closed.run.state.as_str(),
         pass: closed.closing.pass,
         breaches: &closed.closing.breaches,
+        accepted: closed.closing.accepted.as_ref(),
         books: &closed.books,
         pack: closed.pack.as_ref(),
     };
     match globals.printer.format() {
-        TextFormat::Json => globals.printer.json(&answer)?,
-        TextFormat::Text => tell_closing(globals.printer, &answer)?,
+        TextFormat::Json => globals.printer.json(&answer),
+        TextFormat::Text => tell_closing(globals.printer, &answer),
     }
-    match &closed.packed {
-        Packed::Refused(error) => globals.printer.warn(error.message()),
-        Packed::Done(report) => report.warnings.iter().for_each(|w| globals.printer.warn(w)),
-        Packed::None => {}
-    }
-    Ok(exit_of(&closed))
 }
 
-/// The exit code of a closing: the first reason, or that the pack was refused.
+/// The exit code of a closing: the first reason, or that the pack was refused; 0 where a person took it as it is.
 pub(crate) fn exit_of(closed: &Closed) -> Exit {
+    if closed.closing.accepted.is_some() {
+        return Exit::Done;
+    }
     match (&closed.packed, closed.closing.breaches.first()) {
         (Packed::Refused(_), _) => Exit::Red(BreachKind::MissingCapture),
         (Packed::Done(_) | Packed::None, Some(breach)) => Exit::Red(breach.kind),
@@ -298,7 +377,11 @@ pub(crate) fn exit_of(closed: &Closed) -> Exit {
 fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
     let books = answer.books;
     let state = |name: &str| books.states.get(name).copied().unwrap_or(0);
-    let verdict = if answer.pass { "green" } else { "red" };
+    let verdict = match (answer.pass, answer.accepted) {
+        (true, _) => "green",
+        (false, Some(_)) => "red, accepted",
+        (false, None) => "red",
+    };
     printer.line(format!(
         "{}: {}, {verdict}: {} done, {} dead, {} in {}",
         answer.run,
@@ -313,6 +396,11 @@ fn tell_closing(printer: &Printer, answer: &CloseAnswer<'_>) -> Result<()> {
     }
     if answer.pass && answer.books.seeds.announced == 0 {
         printer.line("  the plan is empty: there was nothing to fetch")?;
+    }
+    if let Some(accepted) = answer.accepted {
+        let by = accepted.by.as_deref().unwrap_or("somebody");
+        let what = format!("  accepted by {by} at {}: {}", accepted.at, accepted.note);
+        printer.line(message_text(&what))?;
     }
     for breach in answer.breaches {
         printer.line(format!("  {}", message_text(&breach.message)))?;
@@ -463,5 +551,9 @@ pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
 impl CrawlWatch for CrawlProgress<'_> {
     fn progress(&self, stats: &WorkerStats) {
         self.update(stats.done, stats.failed, stats.bytes);
+    }
+
+    fn note(&self, text: &str) {
+        self.warn(text);
     }
 }

@@ -2,7 +2,9 @@
 //! answers become output. One file per group; `dispatch` is the one place that lists them all.
 
 mod catalog;
+mod closing;
 mod crawl;
+mod crawl_date;
 mod dataset;
 mod derive;
 mod dispatch;
@@ -23,10 +25,12 @@ mod revision;
 mod rows;
 pub(crate) mod schema;
 mod shadow;
+mod skeleton;
 mod source;
 mod sql;
 
 pub(crate) use crawl::{exit_of, plan_of, stop_signal};
+pub(crate) use crawl_date::check_date;
 pub(crate) use dispatch::{format_of, run};
 pub(crate) use queue::STATE_FOLDER;
 pub(crate) use rows::write_rows;

@@ -154,6 +154,7 @@ pub(crate) async fn status(args: &QueueStatusArgs, globals: &Globals<'_>) -> Res
 fn add_rows(table: &mut Table, run: &RunAnswer) {
     let closing = match (&run.closing, &run.stopped) {
         (Some(closing), _) if closing["pass"] == true => "pass",
+        (Some(closing), _) if closing["accepted"].is_object() => "accepted",
         (Some(_), _) => "fail",
         (None, Some(_)) => "stopped",
         (None, None) => "",

@@ -159,6 +159,8 @@ pub struct CrawlLimits {
     pub places: Option<u32>,
     /// Pause before a second attempt, milliseconds; doubled with each failure.
     pub backoff_ms: Option<u32>,
+    /// Seconds after which a `robots.txt` that could not be read is asked for again; doubled with each failure in a row.
+    pub robots_retry_s: Option<u32>,
     /// Seconds that a whole fetch may take.
     pub timeout_s: Option<u32>,
     /// Seconds after which a silent worker has lost its requests.
@@ -192,6 +194,7 @@ impl CrawlLocal {
             pause_ms: own.pause_ms.or(usual.pause_ms),
             places: own.places.or(usual.places),
             backoff_ms: own.backoff_ms.or(usual.backoff_ms),
+            robots_retry_s: own.robots_retry_s.or(usual.robots_retry_s),
             timeout_s: own.timeout_s.or(usual.timeout_s),
             lease_s: own.lease_s.or(usual.lease_s),
             breaker_window: own.breaker_window.or(usual.breaker_window),

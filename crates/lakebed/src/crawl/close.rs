@@ -86,7 +86,8 @@ pub async fn close_run(
         let reason = format!("its pack was refused: {}", error.message());
         queue.stop_run(run_id, &reason).await?;
     }
-    let (run, closing) = queue.close_run(run_id, &plan.closing_rules(&run)).await?;
+    let rules = plan.closing_rules(&queue.first_of(run_id).await?);
+    let (run, closing) = queue.close_run(run_id, &rules).await?;
     let mut closed = Closed {
         pack: match &packed {
             Packed::Done(report) => Some((&**report).into()),
@@ -103,12 +104,38 @@ pub async fn close_run(
     Ok(closed)
 }
 
+/// Takes a run that closed red as it is, and tells so beside its parts.
+///
+/// # Errors
+/// Those of [`Queue::accept_run`].
+pub async fn accept_run(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    run_id: i64,
+    (by, note): (Option<&str>, &str),
+) -> Result<Closed> {
+    let (run, closing) = queue.accept_run(run_id, by, note).await?;
+    let closed = Closed {
+        pack: statistics::find_pack(&plan.parts)?.flatten(),
+        books: queue.read_books(run_id).await?,
+        packed: Packed::None,
+        run,
+        closing,
+    };
+    tell_statistics(queue, plan, &closed).await?;
+    Ok(closed)
+}
+
 /// Writes `run.json` beside the parts, unless it is there: the first closing stands.
 async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -> Result<()> {
     if let Some(kept) = statistics::find_pack(&plan.parts)? {
         closed.pack = closed.pack.take().or(kept);
         return Ok(());
     }
+    tell_statistics(queue, plan, closed).await
+}
+
+async fn tell_statistics(queue: &Queue, plan: &CrawlPlan, closed: &Closed) -> Result<()> {
     let stages = queue.list_progress(closed.run.id).await?;
     let told = RunStatistics::new(
         &closed.run,

@@ -79,8 +79,9 @@ impl CrawlPlan {
         }
     }
 
-    /// What the closing of the run demands. Of a run that was seeded from a plan, or that tries again what died in
-    /// another: what was announced, beside what an earlier run of the date has; nothing, where a plan announced nothing.
+    /// What the closing of the run demands. Of a run that was seeded from a plan, or that tries again what died in one that
+    /// is gone: what was announced, beside what an earlier run of the date has; nothing, where a plan announced nothing.
+    /// A run that tries again is judged with the first one, by the rules of that one.
     #[must_use]
     pub fn closing_rules(&self, run: &RunRecord) -> ClosingRules {
         let planned = run.seeds.announced.saturating_sub(run.seeds.duplicate);
@@ -160,6 +161,9 @@ impl CrawlPlan {
         options.addresses = addresses;
         options.proxy = limits.proxy.as_deref().map(ProxySpec::parse).transpose()?;
         options.cookies = self.config.cookies.then(CookieJar::default);
+        if let Some(seconds) = limits.robots_retry_s {
+            options.robots_retry = Duration::from_secs(u64::from(seconds));
+        }
         options.record_set_cookie = self.config.record_set_cookie;
         Ok(options)
     }

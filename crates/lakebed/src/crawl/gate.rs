@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::crawl::patience;
 use crate::error::Result;
 use crate::fetch::{
     Continuation, FailureClass, Fetcher, HopCheck, HopDecision, RobotsRules, RobotsVerdict,
@@ -26,6 +27,8 @@ pub struct Hosts {
     fetcher: Fetcher,
     limits: Mutex<HostLimits>,
     robots: Mutex<HashMap<String, Arc<KnownRobots>>>,
+    /// What is to be told of hosts.
+    notes: Mutex<Vec<String>>,
     /// Held while one is read: who waits for it reads none.
     reading: tokio::sync::Mutex<()>,
 }
@@ -47,6 +50,8 @@ pub enum Turn {
 #[derive(Debug)]
 struct KnownRobots {
     rules: RobotsRules,
+    /// What requests die of, where it could not be read too often.
+    dies_of: Option<FailureClass>,
     /// Asked for anew from then on.
     until: tokio::time::Instant,
 }
@@ -60,8 +65,15 @@ impl Hosts {
             fetcher,
             limits: Mutex::new(limits),
             robots: Mutex::default(),
+            notes: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// What has happened to hosts since this was asked last, in words.
+    #[must_use]
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notes))
     }
 
     /// The limits for claims: as configured, and slower where `Crawl-delay` asks for it.
@@ -96,6 +108,9 @@ impl Hosts {
                 sleep_us(wait.min(MAX_WAIT_US)).await;
                 let read = self.fetcher.read_robots(url, previous.as_ref()).await;
                 let (now, state) = self.keep(&host, &origin, read).await?;
+                if let Some(note) = patience::told(&origin, &state) {
+                    self.put_off(&host, note, &state, now).await?;
+                }
                 (state, now, true)
             }
         };
@@ -106,7 +121,11 @@ impl Hosts {
             self.slow_down(&host, i64::try_from(delay.as_micros()).unwrap_or(0));
         }
         let until = tokio::time::Instant::now() + left;
-        let known = Arc::new(KnownRobots { rules, until });
+        let known = Arc::new(KnownRobots {
+            dies_of: patience::verdict(&state),
+            rules,
+            until,
+        });
         lock(&self.robots).insert(origin, Arc::clone(&known));
         Ok((known, read_now))
     }
@@ -114,15 +133,19 @@ impl Hosts {
     /// Whether and when this URL may be asked for: by `robots.txt`, and by the host's next free moment, which
     /// is taken. `has_moment`: one came with the claim, and is used unless reading `robots.txt` let it pass.
     pub async fn turn(&self, url: &CanonicalUrl, has_moment: bool) -> Turn {
-        let (verdict, took_time) = match self.robots(url).await {
-            Ok((known, took_time)) => (known.rules.verdict(url), took_time),
-            // The queue could not be asked: nothing is fetched on a guess.
-            Err(_) => (RobotsVerdict::Unreachable, false),
+        let (known, took_time) = match self.robots(url).await {
+            Ok(read) => read,
+            // The queue could not be asked: nothing is fetched on a guess, and nothing dies of it.
+            Err(_) => return Turn::Later(None),
         };
-        match verdict {
-            RobotsVerdict::Allowed => {}
-            RobotsVerdict::Disallowed => return Turn::Never(FailureClass::Robots),
-            RobotsVerdict::Unreachable => return Turn::Never(FailureClass::RobotsUnreachable),
+        match (known.rules.verdict(url), known.dies_of) {
+            (RobotsVerdict::Allowed, _) => {}
+            (RobotsVerdict::Disallowed, _) => return Turn::Never(FailureClass::Robots),
+            (RobotsVerdict::Unreachable, Some(class)) => return Turn::Never(class),
+            (RobotsVerdict::Unreachable, None) => {
+                let left = known.until - tokio::time::Instant::now();
+                return Turn::Later(Some(left));
+            }
         }
         // The moment of the claim has passed where `robots.txt` was read in between.
         if has_moment && !took_time {
@@ -156,15 +179,29 @@ impl Hosts {
     ) -> Result<(Instant, RobotsState)> {
         let holds_us = read.expires_at.micros() - read.fetched_at.micros();
         let (now, mut texts) = self.stored(host).await?;
-        let state = RobotsState {
-            fetched_at: now,
-            expires_at: Instant::from_micros(now.micros().saturating_add(holds_us)),
-            ..read
-        };
+        let state = patience::counted(read, now, holds_us, texts.get(origin));
+        let holds_us = state.expires_at.micros() - now.micros();
         texts.insert(origin.to_owned(), state.clone());
         let text = serde_json::to_string(&texts).unwrap_or_default();
         self.queue.keep_robots(host, &text, holds_us.max(0)).await?;
         Ok((now, state))
+    }
+
+    /// Tells that a `robots.txt` could not be read, and has the host left alone until it is asked for again, unless its
+    /// requests die of that.
+    async fn put_off(
+        &self,
+        host: &str,
+        note: String,
+        state: &RobotsState,
+        now: Instant,
+    ) -> Result<()> {
+        let left_us = state.expires_at.micros() - now.micros();
+        if patience::verdict(state).is_none() {
+            self.queue.put_off_host(host, left_us, &note).await?;
+        }
+        lock(&self.notes).push(note);
+        Ok(())
     }
 
     fn remembered(&self, origin: &str) -> Option<Arc<KnownRobots>> {

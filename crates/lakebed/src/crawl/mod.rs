@@ -12,6 +12,7 @@
 //! | `follow`, `links` | the follow-ups of a page, by the parse rules or by `follow` of its stage |
 //! | `desk`, `told` | claims and finishes of crawlers of somebody else |
 //! | `sample` | a few pages for whoever writes rules, never part of a day |
+//! | `patience` | how long a host waits whose `robots.txt` could not be read |
 //! | `close`, `statistics` | the pack, the closing, and what is told of it |
 
 mod close;
@@ -20,6 +21,7 @@ mod drive;
 mod follow;
 mod gate;
 mod links;
+mod patience;
 mod sample;
 mod seeds;
 mod statistics;
@@ -27,11 +29,12 @@ mod task;
 mod told;
 mod worker;
 
-pub use close::{Closed, Packed, close_run, pack_run};
+pub use close::{Closed, Packed, accept_run, close_run, pack_run};
 pub use desk::{Desk, DeskHold, FinishReport, ToldEnd, ToldFinish, ToldLinks, ToldOutcome};
 pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
 pub use gate::{Hosts, Turn};
 pub use links::{LinkRules, Page};
+pub use patience::list_unread_robots;
 pub use sample::{Sampled, name_sample, sample_config, sample_run};
 pub use seeds::{SeedPlan, SeedSpec, read_seeds, seed_request};
 pub use statistics::{PackStatistics, RUN_STATISTICS_FORMAT, RunStatistics};

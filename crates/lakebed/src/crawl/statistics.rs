@@ -1,6 +1,7 @@
-//! The terminal statistics of a run, `run.json` beside its parts: written once, when the run is closed.
+//! The terminal statistics of a run, `run.json` beside its parts: written once, when the run is closed, and once more where
+//! a person accepts a red one.
 //!
-//! It follows from the queue's rows and the pack: no clock, no name of a machine, no rate. The page docs/crawl.md
+//! It follows from the queue's rows and the pack: but for an acceptance no clock, no name of a machine, no rate. The page docs/crawl.md
 //! describes every key.
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::pack::PackReport;
 use crate::queue::{
-    Breach, ClosingRecord, Coverage, EnqueueStats, LaneProgress, RunBooks, RunRecord,
+    Acceptance, Breach, ClosingRecord, Coverage, EnqueueStats, LaneProgress, RunBooks, RunRecord,
 };
 use crate::spec::RunKey;
 
@@ -30,6 +31,7 @@ pub struct RunStatistics<'a> {
     run: &'a RunKey,
     pass: bool,
     breaches: &'a [Breach],
+    accepted: Option<&'a Acceptance>,
     coverage: Coverage,
     plan_hash: Option<&'a str>,
     stopped: Option<&'a str>,
@@ -109,6 +111,7 @@ impl<'a> RunStatistics<'a> {
             run: &run.key,
             pass: closing.pass,
             breaches: &closing.breaches,
+            accepted: closing.accepted.as_ref(),
             coverage: run.coverage,
             plan_hash: run.plan_hash.as_deref(),
             stopped: run.stopped.as_deref(),

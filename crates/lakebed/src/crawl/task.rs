@@ -62,8 +62,12 @@ pub(super) async fn work(context: &TaskContext, claim: Claim) -> Result<TaskEnd>
             let _durable = context.part.append(record, body).await?;
         }
         if let FetchOutcome::Deferred { next, wait } = &outcome {
-            let wait = wait.map_or(1_000_000, micros);
+            let mut wait = wait.map_or(1_000_000, micros);
             defers += 1;
+            // Where a redirect leads, no claim waits for the host: given back, it would come again at once.
+            if next.url.host_key() != claim.host {
+                wait = wait.min(MAX_DEFER_US);
+            }
             if wait <= MAX_DEFER_US && defers <= MAX_DEFERS {
                 sleep_us(wait).await;
                 request.resume = Some(next.clone());

@@ -82,6 +82,8 @@ pub enum WorkerEnd {
 pub trait CrawlWatch: Send + Sync {
     /// After each batch of ends.
     fn progress(&self, stats: &WorkerStats);
+    /// Something that a person should know.
+    fn note(&self, text: &str);
 }
 
 pub(super) struct CrawlWorker<'a> {
@@ -147,6 +149,9 @@ impl<'a> CrawlWorker<'a> {
             if *stop.borrow() {
                 self.wait_for_tasks().await?;
                 return Ok(WorkerEnd::Told);
+            }
+            for note in self.context.hosts.take_notes() {
+                self.watch.note(&note);
             }
             let wait = match self.claim().await? {
                 Claimed::Some => None,

@@ -59,7 +59,7 @@ pub struct FetchOptions {
     pub retry_after: RetryAfterLimits,
     /// How long `robots.txt` is relied on; at most a day.
     pub robots_ttl: Duration,
-    /// How long after it could not be read it is tried again.
+    /// How long after it could not be read it is tried again; a crawl doubles that with each failure in a row.
     pub robots_retry: Duration,
 }
 
@@ -121,7 +121,7 @@ impl FetchOptions {
             retried_statuses: BTreeSet::new(),
             retry_after: RetryAfterLimits::default(),
             robots_ttl: MAX_ROBOTS_TTL,
-            robots_retry: Duration::from_secs(600),
+            robots_retry: Duration::from_secs(60),
         })
     }
 

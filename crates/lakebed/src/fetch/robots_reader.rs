@@ -74,6 +74,8 @@ impl<'a> RobotsReader<'a> {
             content: reading.content,
             etag: reading.etag,
             last_modified: reading.last_modified,
+            // Counted by who knows what came before.
+            failed_reads: 0,
         }
     }
 

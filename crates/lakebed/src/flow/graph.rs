@@ -14,13 +14,12 @@ use crate::flow::scope::Scope;
 use crate::name::{ContentHash, DatasetRef, FlowStageName, RunName, SourceName};
 use crate::time::BusinessDate;
 
+/// Below what a shell stage writes: commands run in the project folder.
+pub(super) const PROJECT_OUT: &str = ".";
 /// Names beside those of runs in the folder of a date: stages of a day and of a month, and the lock.
 const OWN_NAMES: [&str; 3] = [DAY, MONTH, "lock"];
 const DAY: &str = "_day";
 const MONTH: &str = "_month";
-
-/// Below what a shell stage writes: commands run in the project folder.
-pub(super) const PROJECT_OUT: &str = ".";
 
 /// What runs a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]

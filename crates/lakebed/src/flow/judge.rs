@@ -158,8 +158,8 @@ impl Judge {
                 failed: Some(failed),
                 ..
             }) => {
-                let last = failed.last_lines.last().map(|line| format!(": {line}"));
-                let why = failed.reason + &last.unwrap_or_default();
+                let told = failed.told().map(|line| format!(": {line}"));
+                let why = failed.reason + &told.unwrap_or_default();
                 Judged::new(Standing::Red, why)
             }
             Some(begun) if is_running => {

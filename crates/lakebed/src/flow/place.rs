@@ -83,6 +83,31 @@ pub struct StageFailure {
     pub log: String,
 }
 
+impl StageFailure {
+    /// The line of its last ones that says most: its error, else the last one that is neither advice nor a log line of
+    /// what went well. Without the time at its head.
+    #[must_use]
+    pub fn told(&self) -> Option<&str> {
+        let lines = || self.last_lines.iter().rev().map(|line| line.trim());
+        let error = lines().find_map(|line| line.strip_prefix("error: "));
+        let said = || lines().filter(|line| !line.starts_with("hint: "));
+        let warned =
+            || said().find_map(|line| log_line(line).filter(|(level, _)| *level == "warn"));
+        error
+            .or_else(|| said().find(|line| log_line(line).is_none()))
+            .or_else(|| warned().map(|(_, text)| text))
+            .or_else(|| lines().next())
+    }
+}
+
+/// Level and text of a log line, which begins with its time.
+fn log_line(line: &str) -> Option<(&str, &str)> {
+    let (at, rest) = line.split_once(' ')?;
+    at.parse::<Instant>().ok()?;
+    let (level, text) = rest.split_once(' ')?;
+    Some((level, text.trim_start()))
+}
+
 impl StageTry {
     /// One that begins.
     pub(super) fn begun(pid: u32, at: Instant) -> Self {
@@ -121,6 +146,41 @@ impl StageTry {
                 Err(Error::io("delete the file", path.display(), e))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_told_by_the_line_that_says_most() {
+        let told = |lines: &[&str]| {
+            let failure = StageFailure {
+                reason: String::new(),
+                exit_code: None,
+                last_lines: lines.iter().map(|l| (*l).to_owned()).collect(),
+                log: String::new(),
+            };
+            failure.told().map(str::to_owned)
+        };
+        let at = "2026-12-01T09:00:00.123456+08:00";
+        let (info, warn) = (
+            format!("{at} info  nothing is left"),
+            format!("{at} warn  壞了"),
+        );
+        for (lines, expected) in [
+            (
+                &["error: no host", "  host: a.test", "hint: look", &info][..],
+                Some("no host"),
+            ),
+            (&["first", "last", "hint: look", &info], Some("last")),
+            (&[&info, &warn, &info, "hint: look"], Some("壞了")),
+            (&["hint: look"], Some("hint: look")),
+            (&[], None),
+        ] {
+            assert_eq!(told(lines).as_deref(), expected, "{lines:?}");
         }
     }
 }

@@ -12,8 +12,10 @@ use crate::error::{Error, Result};
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, Tx, in_tx, values};
 use crate::queue::event::put_event;
+use crate::queue::family::{count_family, family_of, listed};
 use crate::queue::run_row::{expect_one, get_run, require_state};
-use crate::queue::{EnqueueStats, Queue, RequestState, RunRecord, RunState};
+use crate::queue::{EnqueueStats, FamilyBooks, Queue, RequestState, RunRecord, RunState};
+use crate::time::Instant;
 
 /// Examples that a breach names.
 const SAMPLES: i64 = 5;
@@ -47,7 +49,10 @@ pub struct RunBooks {
     pub progress_done: u64,
     /// Dead, as the workers counted.
     pub progress_dead: u64,
-    /// Groups with fewer different requests than a page said: (group, expected, found).
+    /// Of a run that tries again what died in another: the ends over all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<FamilyBooks>,
+    /// Groups with fewer different requests than a page said: (group, expected, found), over all runs of the family.
     pub short_groups: Vec<(String, u64, u64)>,
     /// Why the run was stopped.
     pub stopped: Option<String>,
@@ -182,8 +187,16 @@ impl ClosingRules {
 
     /// Too few, too many dead.
     fn judge_ends(&self, books: &RunBooks, rows: u64, breaches: &mut Vec<Breach>) {
-        let done = books.state(RequestState::Done);
-        let dead = books.state(RequestState::Dead);
+        // What is tried again is judged with what it was tried for.
+        let (rows, done, dead, with) = match books.family {
+            Some(f) => (f.requests, f.done, f.dead(), ", with the runs before it"),
+            None => (
+                rows,
+                books.state(RequestState::Done),
+                books.state(RequestState::Dead),
+                "",
+            ),
+        };
         if rows == 0 && self.may_be_empty {
             return;
         }
@@ -193,20 +206,20 @@ impl ClosingRules {
             return;
         }
         if dead > 0 && done == 0 {
-            let message = format!("all {dead} requests are dead: {}", classes(books));
+            let message = format!("all {dead} requests are dead{with}: {}", classes(books));
             let breach = Breach::new(BreachKind::AllDead, message);
             breaches.push(breach.with_samples(books, "dead"));
         }
         if rows < self.min_requests || done < self.min_done {
             let message = format!(
-                "{rows} requests and {done} done; the source must have {} and {}",
+                "{rows} requests and {done} done{with}; the source must have {} and {}",
                 self.min_requests, self.min_done
             );
             breaches.push(Breach::new(BreachKind::TooFew, message));
         }
         if done > 0 && share(dead, done + dead) > self.max_dead_share {
             let message = format!(
-                "{dead} of {} requests are dead, {:.1} % of at most {:.1} %: {}",
+                "{dead} of {} requests are dead{with}, {:.1} % of at most {:.1} %: {}",
                 done + dead,
                 share(dead, done + dead) * 100.0,
                 self.max_dead_share * 100.0,
@@ -311,6 +324,18 @@ fn imbalances(books: &RunBooks, rows: u64) -> Vec<String> {
     messages
 }
 
+/// That a person took a red run as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acceptance {
+    /// Who; absent where no name is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When, by the database's clock.
+    pub at: Instant,
+    /// Why, in that person's words.
+    pub note: String,
+}
+
 /// The result of a closing, kept with the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosingRecord {
@@ -318,6 +343,17 @@ pub struct ClosingRecord {
     pub pass: bool,
     /// Why it is not.
     pub breaches: Vec<Breach>,
+    /// That a person took it as it is; absent where nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Acceptance>,
+}
+
+impl ClosingRecord {
+    /// Whether others may build on the run: it is green, or a person took it as it is.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.pass || self.accepted.is_some()
+    }
 }
 
 impl Queue {
@@ -354,6 +390,7 @@ impl Queue {
             let record = ClosingRecord {
                 pass: breaches.is_empty(),
                 breaches,
+                accepted: None,
             };
             if books.unfinished() > 0 {
                 return Ok((run, record));
@@ -373,7 +410,7 @@ impl Queue {
     }
 }
 
-fn closing_of(run: &RunRecord) -> Result<ClosingRecord> {
+pub(super) fn closing_of(run: &RunRecord) -> Result<ClosingRecord> {
     let text = run.closing.as_deref().unwrap_or("null");
     serde_json::from_str(text)
         .map_err(|e| Error::corrupt(format!("the closing of the run `{}`", run.key)).caused_by(e))
@@ -425,7 +462,14 @@ async fn count_books(tx: &mut Tx, run_id: i64) -> Result<RunBooks, Fault> {
             .insert(row.int(0)?, unsigned(row.int(1)?));
     }
     count_progress(tx, run_id, &mut books).await?;
-    count_groups(tx, run_id, &mut books).await?;
+    let family = match run.successor_of {
+        Some(_) => family_of(tx, &run).await?,
+        None => vec![run_id],
+    };
+    if family.len() > 1 {
+        books.family = Some(count_family(tx, &family).await?);
+    }
+    count_groups(tx, &family, &mut books).await?;
     take_samples(tx, run_id, &mut books).await?;
     Ok(books)
 }
@@ -441,11 +485,14 @@ async fn count_progress(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Resul
     Ok(())
 }
 
-async fn count_groups(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Result<(), Fault> {
-    let sql = "SELECT e.name, max(e.expected), \
-        (SELECT count(*) FROM queue_group g WHERE g.run_id = ? AND g.name = e.name) \
-        FROM queue_expectation e WHERE e.run_id = ? GROUP BY e.name ORDER BY e.name";
-    for row in tx.rows(sql, values![run_id, run_id]).await? {
+async fn count_groups(tx: &mut Tx, family: &[i64], books: &mut RunBooks) -> Result<(), Fault> {
+    let runs = listed(family);
+    let sql = format!(
+        "SELECT e.name, max(e.expected), \
+         (SELECT count(DISTINCT g.request_key) FROM queue_group g WHERE g.run_id IN ({runs}) AND g.name = e.name) \
+         FROM queue_expectation e WHERE e.run_id IN ({runs}) GROUP BY e.name ORDER BY e.name"
+    );
+    for row in tx.rows(&sql, &[]).await? {
         let (expected, found) = (unsigned(row.int(1)?), unsigned(row.int(2)?));
         if found < expected {
             books.short_groups.push((row.text(0)?, expected, found));

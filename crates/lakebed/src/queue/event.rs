@@ -17,8 +17,8 @@ pub struct EventRecord {
     pub at: i64,
     /// The run's number; absent for hosts and workers.
     pub run_id: Option<i64>,
-    /// `run_created run_opened run_sealed run_closed run_stopped run_resumed worker_joined worker_left
-    /// worker_lost host_blocked deadline_passed`.
+    /// `run_created run_opened run_sealed run_closed run_accepted run_stopped run_resumed worker_joined
+    /// worker_left worker_lost host_blocked deadline_passed`.
     pub kind: String,
     /// What it is about, JSON.
     pub detail: serde_json::Value,

@@ -478,7 +478,8 @@ async fn block_host(tx: &mut Tx, lane: i64, wait_us: i64) -> Result<(), Fault> {
     }
     let sql = "UPDATE queue_host SET blocked_until = ? WHERE id = ? AND blocked_until < ?";
     tx.execute(sql, values![until, row.int(0)?, until]).await?;
-    let detail = serde_json::json!({ "host": row.text(1)?, "until": until });
+    let detail =
+        serde_json::json!({ "host": row.text(1)?, "until": until, "why": "it asked to wait" });
     put_event(tx, None, "host_blocked", &detail).await?;
     Ok(())
 }

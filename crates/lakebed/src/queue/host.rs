@@ -96,8 +96,13 @@ impl Queue {
         })
     }
 
-    /// Blocks the host for everybody, for so long.
+    /// Blocks the host for everybody, for so long, as it asked for.
     pub async fn block_host(&self, name: &str, for_us: i64) -> Result<()> {
+        self.put_off_host(name, for_us, "it asked to wait").await
+    }
+
+    /// Leaves the host alone for so long, for a reason that the event tells. Its requests wait, which costs no attempt.
+    pub async fn put_off_host(&self, name: &str, for_us: i64, why: &str) -> Result<()> {
         let id = self.host_id(name).await?;
         in_tx!(&self.db, "block the host", |tx| {
             let until = tx
@@ -106,7 +111,7 @@ impl Queue {
                 .saturating_add(for_us.max(0));
             let sql = "UPDATE queue_host SET blocked_until = ? WHERE id = ? AND blocked_until < ?";
             if tx.execute(sql, values![until, id, until]).await? == 1 {
-                let detail = serde_json::json!({ "host": name, "until": until });
+                let detail = serde_json::json!({ "host": name, "until": until, "why": why });
                 crate::queue::event::put_event(&mut tx, None, "host_blocked", &detail).await?;
             }
             Ok(())

@@ -1,8 +1,10 @@
 //! What is in the queue: requests by state, how they ended, counts, workers; and runs that go.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
-use crate::queue::cell::hex;
+use crate::queue::cell::{hex, unsigned};
 use crate::queue::db::{DbRow, Fault, in_tx, values};
 use crate::queue::run_row::require_state;
 use crate::queue::{Coverage, Queue, RequestState, RunOptions, RunRecord, RunState};
@@ -254,6 +256,19 @@ pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
     })
 }
 
+/// Why there is nothing to try again, and what is dead instead.
+fn nothing_dead(run: &RunKey, class: Option<&ErrorClass>, dead: &BTreeMap<String, u64>) -> Error {
+    let RunKey { source, date, run } = run;
+    let of = format!("of `{source}` on {date}, run `{run}`");
+    let Some(class) = class.filter(|_| !dead.is_empty()) else {
+        return Error::precondition(format!("no request {of} is dead: there is nothing to try again"))
+            .hint("what a run lacks beside dead requests comes with another run of the date, or is accepted by a person: `lakebed crawl close --accept --note TEXT`");
+    };
+    let there: Vec<String> = dead.iter().map(|(c, n)| format!("{n} {c}")).collect();
+    Error::precondition(format!("no request {of} is dead of class `{class}`"))
+        .hint(format!("dead are: {}", there.join(", ")))
+}
+
 impl Queue {
     /// Tries the dead requests of a closed run again, in a successor run that is opened with them: the
     /// first closing stands. `class` picks those of one class.
@@ -274,6 +289,12 @@ impl Queue {
                 old.state.as_str()
             ))
             .hint("while it is open, workers try its requests again by themselves"));
+        }
+        // Counted before anything is made: a run that nobody seeds would stand in the way of its date for ever.
+        let dead = self.count_dead(run_id).await?;
+        let wanted = |c: &String| class.is_none_or(|class| class.as_str() == c);
+        if !dead.keys().any(wanted) {
+            return Err(nothing_dead(&old.key, class, &dead));
         }
         let options = RunOptions {
             coverage: Coverage::Partial,
@@ -305,14 +326,32 @@ impl Queue {
             announced += seeds.len() as u64;
             let _stats = self.add_seeds(run.id, &seeds, 0).await?;
         }
-        if announced == 0 {
-            return Err(Error::precondition(format!(
-                "no request of the run `{}` is dead",
-                old.key
-            )));
-        }
         self.open_run(run.id, announced, &format!("retry of run {run_id}"))
             .await
+    }
+
+    /// Dead requests of a run by class.
+    async fn count_dead(&self, run_id: i64) -> Result<BTreeMap<String, u64>> {
+        let mut tx = self.reading("count what is dead").await?;
+        let counted = async {
+            let sql = "SELECT class, count(*) FROM queue_request_state WHERE run_id = ? AND state = ? GROUP BY class";
+            let rows = tx
+                .rows(sql, values![run_id, RequestState::Dead.code()])
+                .await?;
+            let of = |row: &DbRow| {
+                Ok((
+                    row.maybe_text(0)?.unwrap_or_default(),
+                    unsigned(row.int(1)?),
+                ))
+            };
+            rows.iter()
+                .map(of)
+                .collect::<Result<BTreeMap<_, _>, sqlx::Error>>()
+                .map_err(Fault::from)
+        };
+        counted
+            .await
+            .map_err(|e| e.into_error("count what is dead", self.place()))
     }
 
     /// The request as it was enqueued; unique within its run from now on.

@@ -17,6 +17,7 @@
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
 //! | `closing` | the books of a run and the rule that they balance | QUE-5 |
+//! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
 //! | `lease` | what one process at a time may do, by name | FLW-4 |
 //! | `event`, `list`, `look` | what people and other programs see | |
@@ -34,6 +35,7 @@
 //!
 //! What does not belong here: fetching, the bytes of responses, and rates, which are local configuration.
 
+mod accept;
 mod cell;
 mod claim;
 mod closing;
@@ -41,6 +43,7 @@ mod db;
 mod deadline;
 mod enqueue;
 mod event;
+mod family;
 mod finish;
 mod host;
 mod known_lane;
@@ -61,8 +64,9 @@ mod whole_finish;
 mod worker;
 
 pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
-pub use closing::{Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks};
+pub use closing::{Acceptance, Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks};
 pub use event::EventRecord;
+pub use family::FamilyBooks;
 pub use host::HostRecord;
 pub use lease::{LeaseHolder, LeaseOutcome, LeaseRecord};
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};

@@ -100,6 +100,20 @@ impl Queue {
         })
     }
 
+    /// Opens the queue at `place` to look into it: `None` where there is none yet, and none is made.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn find(place: &str, options: QueueOptions) -> Result<Option<Self>> {
+        options.check()?;
+        let db = Db::find(place).await?;
+        Ok(db.map(|db| Self {
+            db,
+            options: Arc::new(options),
+            memory: Arc::default(),
+        }))
+    }
+
     /// The limits.
     #[must_use]
     pub fn options(&self) -> &QueueOptions {

@@ -16,6 +16,7 @@ use crate::queue::run_row::{
 };
 use crate::queue::{Coverage, EnqueueStats, NewRequest, Queue, RunRecord, RunState};
 use crate::spec::RunKey;
+use crate::time::BusinessDate;
 
 /// Rows that one transaction deletes at most.
 const DELETE_BATCH: i64 = 5_000;
@@ -124,6 +125,38 @@ impl Queue {
         listed
             .await
             .map_err(|e| e.into_error("list the runs", self.place()))
+    }
+
+    /// Runs of a source on a date, oldest first.
+    pub async fn list_runs_of(
+        &self,
+        source: &SourceName,
+        date: BusinessDate,
+    ) -> Result<Vec<RunRecord>> {
+        let mut tx = self.reading("list the runs of the date").await?;
+        let listed = async {
+            let sql = format!("{RUN_COLUMNS} WHERE source = ? AND dt = ? ORDER BY id");
+            let args = values![source.as_str(), date.to_string()];
+            let rows = tx.rows(&sql, args).await?;
+            rows.iter().map(run_of).collect::<Result<Vec<_>, Fault>>()
+        };
+        listed
+            .await
+            .map_err(|e| e.into_error("list the runs of the date", self.place()))
+    }
+
+    /// The first date of which there is a run of the source.
+    pub async fn first_date(&self, source: &SourceName) -> Result<Option<BusinessDate>> {
+        let mut tx = self.reading("look for the first date").await?;
+        let found = async {
+            let sql = "SELECT min(dt) FROM queue_run WHERE source = ?";
+            let row = tx.row(sql, values![source.as_str()]).await?;
+            let first = row.map(|r| r.maybe_text(0)).transpose()?.flatten();
+            Ok::<_, Fault>(first.map(|dt| dt.parse()).transpose()?)
+        };
+        found
+            .await
+            .map_err(|e| e.into_error("look for the first date", self.place()))
     }
 
     /// Begins the seeding (again): what an earlier, unfinished seeding inserted is taken out. `false`

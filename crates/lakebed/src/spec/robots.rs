@@ -20,6 +20,17 @@ pub struct RobotsState {
     /// `Last-Modified` of the text, likewise.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_modified: Option<String>,
+    /// Reads in a row that failed, this one with them; 0 where it could be read.
+    #[serde(skip_serializing_if = "is_none", default)]
+    pub failed_reads: u32,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_none(reads: &u32) -> bool {
+    *reads == 0
 }
 
 /// What a `robots.txt` says, before its rules are read.
@@ -62,11 +73,12 @@ mod tests {
             },
             etag: None,
             last_modified: None,
+            failed_reads: 2,
         };
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(
             text,
-            r#"{"fetched_at":"2026-11-30T00:00:00.000000Z","expires_at":"2026-12-01T00:00:00.000000Z","content":{"kind":"unreachable","class":"http_503"}}"#
+            r#"{"fetched_at":"2026-11-30T00:00:00.000000Z","expires_at":"2026-12-01T00:00:00.000000Z","content":{"kind":"unreachable","class":"http_503"},"failed_reads":2}"#
         );
         assert_eq!(serde_json::from_str::<RobotsState>(&text).unwrap(), state);
         assert!(state.is_fresh("2026-11-30T23:59:59Z".parse().unwrap()));

@@ -3,6 +3,7 @@
 mod graphs;
 mod run;
 mod show;
+mod shown;
 mod status;
 mod watch;
 

@@ -1,17 +1,15 @@
 //! `status`: source x date x stage, and why a stage is not done.
 
-use std::collections::BTreeSet;
-
 use lakebed::flow::{Declared, FLOW_LEASES, Graph, Judge, Judged, Standing, is_running};
 use lakebed::name::{RunName, SourceName};
-use lakebed::queue::{LeaseRecord, Queue, QueueOptions};
-use lakebed::store::{Lake, StorePath};
+use lakebed::queue::{ClosingRecord, LeaseRecord, Queue, QueueOptions, RunRecord};
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{FlowStatusArgs, TextFormat};
 use crate::commands::flow::graphs::{dates_of, declared_of, root_of};
+use crate::commands::flow::shown::{Places, crawl_of};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::Table;
@@ -52,15 +50,22 @@ struct StatusAnswer {
 pub(crate) async fn status(args: &FlowStatusArgs, globals: &Globals<'_>) -> Result<Exit> {
     let context = Context::open(globals).await?;
     let lake = context.lake();
-    let dates = match dates_of(&args.dates)? {
-        Some(dates) => dates,
-        None => last_days(lake)?,
-    };
+    let asked = args.run.as_deref().map(str::parse::<RunName>).transpose()?;
+    let given = dates_of(&args.dates)?;
     let declared = declared_of(context.project(), &args.sources)?;
-    let queue = Queue::open(&context.settings().queue.value, QueueOptions::default()).await?;
-    let leases = queue.list_leases(FLOW_LEASES).await?;
-    queue.close().await;
+    // To look makes no queue.
+    let place = &context.settings().queue.value;
+    let queue = Queue::find(place, QueueOptions::default()).await?;
+    let leases = match &queue {
+        Some(queue) => queue.list_leases(FLOW_LEASES).await?,
+        None => Vec::new(),
+    };
     let root = root_of(context.project())?;
+    let places = Places {
+        lake,
+        root: &root,
+        queue: queue.as_ref(),
+    };
     let mut judge = Judge::new(lake, &root);
     let mut answer = StatusAnswer {
         format: ANSWER_FORMAT,
@@ -68,13 +73,23 @@ pub(crate) async fn status(args: &FlowStatusArgs, globals: &Globals<'_>) -> Resu
         dates: Vec::new(),
     };
     for declared in &declared {
-        for date in &dates {
-            for run in runs_of(lake, &declared.source, *date, args.run.as_deref()).await? {
-                let running = running_of(&root, &leases, &declared.source, *date);
-                let found = status_of(declared, (*date, &run), &mut judge, running).await?;
+        let dates = match &given {
+            Some(dates) => dates.clone(),
+            None => last_days(&places, declared, &mut judge).await?,
+        };
+        for date in dates {
+            let crawled = places.crawled(&declared.source, date).await?;
+            let of = (declared, date);
+            for run in places.runs_of(of, asked.as_ref(), &crawled).await? {
+                let running = running_of(&root, &leases, &declared.source, date);
+                let seen = (&crawled[..], running);
+                let found = status_of(declared, (date, &run), &mut judge, seen).await?;
                 answer.dates.push(found);
             }
         }
+    }
+    if let Some(queue) = queue {
+        queue.close().await;
     }
     let stages = answer.dates.iter().flat_map(|d| &d.stages);
     let is_bad = |s: &StageStatus| matches!(s.judged.standing, Standing::Red | Standing::Stale);
@@ -86,30 +101,19 @@ pub(crate) async fn status(args: &FlowStatusArgs, globals: &Globals<'_>) -> Resu
     Ok(if answer.pass { Exit::Done } else { Exit::No })
 }
 
-fn last_days(lake: &Lake) -> Result<Vec<BusinessDate>> {
+/// The last days, from the first one of which the source left anything; the last one in any case.
+async fn last_days(
+    places: &Places<'_>,
+    declared: &Declared,
+    judge: &mut Judge,
+) -> Result<Vec<BusinessDate>> {
+    let lake = places.lake;
     let zone = time_zone(&lake.spec().time_zone)?;
     let today = BusinessDate::of(lake.clock().now(), &zone);
-    Ok((1 - USUAL_DAYS..=0).map(|n| today.plus_days(n)).collect())
-}
-
-/// The run that was asked for, and those of which stamps lie in the lake.
-async fn runs_of(
-    lake: &Lake,
-    source: &SourceName,
-    date: BusinessDate,
-    asked: Option<&str>,
-) -> Result<BTreeSet<RunName>> {
-    if let Some(run) = asked {
-        return Ok(BTreeSet::from([run.parse()?]));
-    }
-    let folder = StorePath::new(format!("flow/{source}/{date}"))?;
-    let names = lake.store().list_names(&folder).await?;
-    let runs = names.iter().filter(|name| !name.starts_with('_'));
-    let mut runs: BTreeSet<RunName> = runs.filter_map(|name| name.parse().ok()).collect();
-    if runs.is_empty() {
-        runs.insert(lakebed::flow::WHOLE_DAY.parse()?);
-    }
-    Ok(runs)
+    let first = places.first_date(declared, today, judge).await?;
+    let first = first.map_or(today, |first| first.min(today));
+    let days = (1 - USUAL_DAYS..=0).map(|n| today.plus_days(n));
+    Ok(days.filter(|day| *day >= first).collect())
 }
 
 fn running_of(
@@ -131,7 +135,7 @@ async fn status_of(
     declared: &Declared,
     (date, run): (BusinessDate, &RunName),
     judge: &mut Judge,
-    running: Option<String>,
+    (crawled, running): (&[RunRecord], Option<String>),
 ) -> Result<DateStatus> {
     let graph = Graph::of(declared, date, run)?;
     let mut stages = Vec::new();
@@ -140,6 +144,10 @@ async fn status_of(
             .judge_with_try(&graph.source, stage, running.is_some())
             .await
             .map_err(|e: Error| e.with("stage", &stage.name))?;
+        let judged = match crawl_of(&stage.program) {
+            Some(run) => judged_with_closing(judged, closing_in(crawled, run)),
+            None => judged,
+        };
         stages.push(StageStatus {
             stage: stage.name.to_string(),
             kind: stage.kind.as_str(),
@@ -153,6 +161,38 @@ async fn status_of(
         running,
         stages,
     })
+}
+
+/// How the crawl of that name was closed, or the newest run that tried again what died in it.
+fn closing_in(crawled: &[RunRecord], name: &str) -> Option<ClosingRecord> {
+    let mut run = crawled.iter().find(|run| run.key.run.as_str() == name)?;
+    let next = |id: i64| crawled.iter().rev().find(|r| r.successor_of == Some(id));
+    while let Some(successor) = next(run.id) {
+        run = successor;
+    }
+    serde_json::from_str(run.closing.as_deref()?).ok()
+}
+
+/// A crawl that is not done is told by its closing, where it has one: the queue knows better than a log why it is red.
+fn judged_with_closing(judged: Judged, closing: Option<ClosingRecord>) -> Judged {
+    let Some(closing) = closing else {
+        return judged;
+    };
+    let is_open = matches!(judged.standing, Standing::Missing | Standing::Red);
+    let of = |standing, why| Judged { standing, why };
+    match (&closing.accepted, closing.breaches.first()) {
+        (Some(accepted), _) if judged.standing == Standing::Done => {
+            of(Standing::Done, format!("accepted: {}", accepted.note))
+        }
+        (Some(accepted), _) if is_open => {
+            let why = format!("accepted: {}; `lakebed run` goes on", accepted.note);
+            of(Standing::Missing, why)
+        }
+        (None, Some(breach)) if is_open => {
+            of(Standing::Red, format!("closed red: {}", breach.message))
+        }
+        _ => judged,
+    }
 }
 
 /// A table for each source and kind of run, and behind them the reasons.
@@ -192,7 +232,9 @@ fn tell(answer: &StatusAnswer, globals: &Globals<'_>) -> Result<()> {
     for date in &answer.dates {
         for stage in &date.stages {
             let is_told = match stage.judged.standing {
-                Standing::Done | Standing::NotDue => false,
+                // A red crawl that a person accepted.
+                Standing::Done => !stage.judged.why.is_empty(),
+                Standing::NotDue => false,
                 Standing::Missing => stage.judged.why != "never done",
                 Standing::Outdated | Standing::Stale | Standing::Red | Standing::Running => true,
             };

@@ -1,7 +1,7 @@
 //! `parse --try`: what the rules give for one page.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lakebed::flow::find_page;
 use lakebed::parse::{EXPECTED_SUFFIX, Fixture, FixturePage, PageInput, parse_with};
@@ -11,10 +11,9 @@ use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{ParseArgs, TextFormat};
-use crate::commands::parse::fixtures::fixture_names;
 use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled, write};
 use crate::commands::queue::SAMPLE_FOLDER;
-use crate::commands::source::skeleton_page;
+use crate::commands::skeleton::{is_skeleton_page, skeleton_pages};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::count;
@@ -164,8 +163,7 @@ pub(crate) fn save(
     let parsed = ruled.parse(page, &file, body)?;
     let fixture = Fixture::of(page.clone(), &parsed)?;
     let path = folder.join(&file);
-    let there = fs::read(&path).ok();
-    if there.is_some_and(|bytes| skeleton_page(&file, &bytes).is_none()) {
+    if path.exists() && !is_skeleton_page(&path) {
         return Err(
             Error::already_exists(format!("fixture `{name}` is there already"))
                 .with("file", path.display())
@@ -177,7 +175,7 @@ pub(crate) fn save(
         &folder.join(format!("{file}{EXPECTED_SUFFIX}")),
         fixture.to_text()?.as_bytes(),
     )?;
-    for invented in skeleton_pages(&folder, page.stage.as_str())? {
+    for invented in skeleton_pages(&folder, page.stage.as_str()) {
         if invented != path {
             take_away(&invented)?;
             globals.printer.info(format!(
@@ -209,24 +207,6 @@ fn tell_short(expected: &PageExpectation, tried: &Tried, globals: &Globals<'_>) 
             expected.found, expected.expected, next.url
         ));
     }
-}
-
-/// The pages of a stage in a folder of fixtures that are still those of the skeleton.
-fn skeleton_pages(folder: &Path, stage: &str) -> Result<Vec<PathBuf>> {
-    let mut pages = Vec::new();
-    for name in fixture_names(folder)? {
-        let path = folder.join(&name);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            // Only what is expected of it is left: a test of the fixtures says so.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(Error::io("read the page", path.display(), e)),
-        };
-        if skeleton_page(&name, &bytes) == Some(stage) {
-            pages.push(path);
-        }
-    }
-    Ok(pages)
 }
 
 /// Removes a fixture.

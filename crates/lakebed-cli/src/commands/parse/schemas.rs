@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::{ParseArgs, TextFormat};
 use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled, test_pages};
-use crate::commands::source::skeleton_schema;
+use crate::commands::skeleton::skeleton_schema;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::message_text;

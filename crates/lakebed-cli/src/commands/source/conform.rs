@@ -5,14 +5,15 @@
 
 use std::collections::BTreeSet;
 
+use lakebed::Result;
 use lakebed::config::{Project, Settings, SourceConfig};
 use lakebed::name::SourceName;
 use lakebed::spec::{CanonicalUrl, QueryOrder, RunKey};
 use lakebed::time::{BusinessDate, Clock, time_zone};
-use lakebed::{Error, Result};
 use serde::Serialize;
 
 use super::ANSWER_FORMAT;
+use super::check::{Check, Verdict};
 use super::fit::check_schemas;
 use super::follow::check_followers;
 use super::new::{MADE_UP_HOST, NO_CONTACT};
@@ -23,68 +24,6 @@ use crate::commands::parse::{Ruled, TestedPage, test_pages};
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::table::count;
-
-/// What a check says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Verdict {
-    Pass,
-    Fail,
-    /// The source declares nothing that could be checked.
-    NotDeclared,
-}
-
-/// A check and what it found.
-#[derive(Debug, Serialize)]
-pub(super) struct Check {
-    check: &'static str,
-    verdict: Verdict,
-    /// What was found, in words.
-    found: Vec<String>,
-    /// What to do.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    hints: Vec<String>,
-}
-
-impl Check {
-    pub(super) fn pass(check: &'static str, found: String) -> Self {
-        Self {
-            check,
-            verdict: Verdict::Pass,
-            found: vec![found],
-            hints: Vec::new(),
-        }
-    }
-
-    fn not_declared(check: &'static str, found: &str) -> Self {
-        Self {
-            check,
-            verdict: Verdict::NotDeclared,
-            found: vec![found.to_owned()],
-            hints: Vec::new(),
-        }
-    }
-
-    pub(super) fn fail(check: &'static str, found: Vec<String>, hints: Vec<String>) -> Self {
-        Self {
-            check,
-            verdict: Verdict::Fail,
-            found,
-            hints,
-        }
-    }
-
-    pub(super) fn failed(check: &'static str, error: &Error) -> Self {
-        let mut found = vec![error.to_string()];
-        found.extend(error.details().iter().cloned());
-        Self {
-            check,
-            verdict: Verdict::Fail,
-            found,
-            hints: error.hints().to_vec(),
-        }
-    }
-}
 
 #[derive(Serialize)]
 struct TestAnswer<'a> {

@@ -18,7 +18,7 @@ use lakebed::store::{Lake, LocalStore};
 use lakebed::time::Clock;
 use lakebed::{Error, Result};
 
-use super::conform::Check;
+use super::check::Check;
 use crate::commands::parse::{Ruled, TestedPage};
 use crate::context::{Context, Globals};
 use crate::table::count;

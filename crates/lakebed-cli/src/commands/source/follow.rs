@@ -6,7 +6,7 @@ use lakebed::flow::{Declared, Derived, Graph, WHOLE_DAY, check_fold};
 use lakebed::time::{BusinessDate, Clock, time_zone};
 use lakebed::{Error, Result};
 
-use super::conform::Check;
+use super::check::Check;
 use crate::commands::derive::check_derived;
 use crate::context::{Context, Globals};
 use crate::table::count;

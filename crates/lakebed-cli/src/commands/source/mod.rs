@@ -4,9 +4,10 @@
 //! | --- | --- |
 //! | this | `add`, `list`, `show` |
 //! | `new` | `new`: a working skeleton |
-//! | `conform`, `fit`, `follow`, `private` | `test`: whether it is ready |
+//! | `check`, `conform`, `fit`, `follow`, `private` | `test`: whether it is ready |
 //! | `sample` | `sample`: a few pages to write rules by |
 
+mod check;
 mod conform;
 mod fit;
 mod follow;
@@ -15,7 +16,7 @@ mod private;
 mod sample;
 
 pub(crate) use conform::test;
-pub(crate) use new::{new, skeleton_page, skeleton_schema};
+pub(crate) use new::new;
 pub(crate) use sample::sample;
 
 use lakebed::Result;

@@ -15,27 +15,10 @@ use serde::Serialize;
 
 use super::{ANSWER_FORMAT, class_of};
 use crate::args::{SourceNewArgs, TextFormat};
+use crate::commands::skeleton::{PAGES, SCHEMA, SEEDS, SOURCE};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 
-const SOURCE: &str = include_str!("skeleton/source.toml");
-const SCHEMA: &str = include_str!("skeleton/v1.toml");
-const SEEDS: &str = include_str!("skeleton/seeds.txt");
-/// Pages of the skeleton: name, stage, path of its URL, text.
-const PAGES: [(&str, &str, &str, &str); 2] = [
-    (
-        "list.html",
-        "list",
-        "/list",
-        include_str!("skeleton/list.html"),
-    ),
-    (
-        "detail.html",
-        "detail",
-        "/item/1001",
-        include_str!("skeleton/detail.html"),
-    ),
-];
 /// What stands in `user_agent` until somebody says how to be reached.
 pub(super) const NO_CONTACT: &str = "+mailto:nobody@example.invalid";
 /// What the host of a skeleton ends with that was told no address: no site has such a name.
@@ -111,19 +94,6 @@ pub(crate) async fn new(args: SourceNewArgs, globals: &Globals<'_>) -> Result<Ex
     context.put_sources().await?;
     tell(&files, &source, globals)?;
     Ok(Exit::Done)
-}
-
-/// The schema of the skeleton of this source.
-pub(crate) fn skeleton_schema(name: &SourceName) -> String {
-    SCHEMA.replace("@NAME@", name.as_str())
-}
-
-/// The stage of the skeleton's page of this name, where these are its bytes: it was made up, and stands in for one of
-/// the site.
-pub(crate) fn skeleton_page(file: &str, bytes: &[u8]) -> Option<&'static str> {
-    let mut pages = PAGES.iter();
-    let page = pages.find(|(name, .., text)| *name == file && text.as_bytes() == bytes)?;
-    Some(page.1)
 }
 
 /// Where a skeleton is crawled.

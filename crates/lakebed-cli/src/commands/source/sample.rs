@@ -1,7 +1,6 @@
 //! `source sample`: a few pages to write rules by, and what the rules give for them today.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::PathBuf;
 
 use lakebed::Result;
@@ -18,11 +17,11 @@ use lakebed::time::{BusinessDate, Clock, time_zone};
 use serde::Serialize;
 
 use super::ANSWER_FORMAT;
-use super::new::skeleton_page;
 use crate::args::{SourceSampleArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan, stop_signal, tell_worker};
 use crate::commands::parse::{Ruled, save, test_pages};
 use crate::commands::queue::SAMPLE_FOLDER;
+use crate::commands::skeleton::is_skeleton_page;
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::progress::CrawlProgress;
@@ -279,10 +278,9 @@ fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_
     let mut had: BTreeMap<String, PathBuf> = BTreeMap::new();
     for page in test_pages(ruled, false).unwrap_or_default() {
         let path = folder.join(&page.name);
-        let bytes = fs::read(&path).unwrap_or_default();
         let kind = page.parsed.and_then(|p| p.page);
         // A page that was made up stands in for one of the site.
-        if let (Some(kind), None) = (kind, skeleton_page(&page.name, &bytes)) {
+        if let (Some(kind), false) = (kind, is_skeleton_page(&path)) {
             had.entry(kind).or_insert(path);
         }
     }
@@ -311,11 +309,10 @@ fn free_name(kind: &str, ruled: &Ruled) -> String {
     let folder: PathBuf = ruled.folder().join("fixtures");
     let kind = kind.replace(['/', '\\'], "-");
     let is_taken = |name: &str| {
-        ["html", "json"].iter().any(|end| {
-            let file = format!("{name}.{end}");
-            let there = fs::read(folder.join(&file));
-            there.is_ok_and(|bytes| skeleton_page(&file, &bytes).is_none())
-        })
+        let mut paths = ["html", "json"]
+            .map(|end| folder.join(format!("{name}.{end}")))
+            .into_iter();
+        paths.any(|path| path.exists() && !is_skeleton_page(&path))
     };
     let numbered = (2..).map(|n| format!("{kind}-{n}"));
     std::iter::once(kind.clone())

@@ -197,6 +197,7 @@ fn where_it_cannot_be_read_nothing_is_allowed() {
         content,
         etag: None,
         last_modified: None,
+        failed_reads: 0,
     };
     let verdict = |content, path: &str| {
         let url = format!("http://a.com{path}").parse().unwrap();

@@ -198,11 +198,11 @@ async fn robots_are_read_as_the_status_says() {
         ),
         (404, "", RobotsContent::Absent, 86_400),
         (403, "", RobotsContent::Absent, 86_400),
-        (429, "", unreachable("http_429"), 600),
+        (429, "", unreachable("http_429"), 60),
         (429, "Retry-After: 1800\r\n", unreachable("http_429"), 1800),
-        (500, "", unreachable("http_500"), 600),
-        (503, "Retry-After: 5\r\n", unreachable("http_503"), 600),
-        (304, "", unreachable("http_304"), 600),
+        (500, "", unreachable("http_500"), 60),
+        (503, "Retry-After: 5\r\n", unreachable("http_503"), 60),
+        (304, "", unreachable("http_304"), 60),
     ] {
         let server =
             Server::start(move |_| vec![Act::Send(response(status, headers, b"User-agent: *"))])

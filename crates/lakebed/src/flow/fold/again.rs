@@ -70,10 +70,10 @@ impl MadeOf {
                 false => read.push(now),
             }
         }
-        let is_sealed = presence.is_some_and(|state| state.is_sealed(date));
         let complete = match list_then(snapshot, date)? {
-            Some(list) => list == ListState::Complete,
-            None => is_sealed,
+            Some(ListState::Complete) => true,
+            Some(ListState::Open | ListState::Declared) => false,
+            None => presence.is_some_and(|state| state.is_sealed(date)),
         };
         Ok(Ok(Self {
             date,

@@ -86,22 +86,42 @@ pub(super) enum Pool {
 impl Db {
     /// Opens the database at `place`, making a SQLite file and missing tables.
     pub(crate) async fn open(place: &str) -> Result<Self> {
-        let scheme = place.split_once("://").map(|(scheme, _)| scheme);
-        let db = match scheme {
-            Some("postgres" | "postgresql") => open_postgres(place).await?,
-            Some("mysql" | "mariadb") => open_mysql(place).await?,
-            Some("sqlite") => open_sqlite(place.trim_start_matches("sqlite://")).await?,
-            Some(other) => {
-                return Err(
-                    Error::invalid(format!("`{other}` is no kind of queue database")).hint(
-                        "a path for SQLite, or a URL that begins with postgres:// or mysql://",
-                    ),
-                );
-            }
-            None => open_sqlite(place).await?,
-        };
+        let db = Self::connect(place).await?;
         db.migrate().await?;
         Ok(db)
+    }
+
+    /// Opens the database at `place` where one is that has a queue; makes no file and no table.
+    pub(crate) async fn find(place: &str) -> Result<Option<Self>> {
+        let path = match place.split_once("://") {
+            Some(("sqlite", path)) => Some(path),
+            Some(_) => None,
+            None => Some(place),
+        };
+        if path.is_some_and(|path| !PathBuf::from(path).exists()) {
+            return Ok(None);
+        }
+        let db = Self::connect(place).await?;
+        if db.newest().await?.is_none() {
+            db.close().await;
+            return Ok(None);
+        }
+        db.migrate().await?;
+        Ok(Some(db))
+    }
+
+    async fn connect(place: &str) -> Result<Self> {
+        let scheme = place.split_once("://").map(|(scheme, _)| scheme);
+        match scheme {
+            Some("postgres" | "postgresql") => open_postgres(place).await,
+            Some("mysql" | "mariadb") => open_mysql(place).await,
+            Some("sqlite") => open_sqlite(place.trim_start_matches("sqlite://")).await,
+            Some(other) => Err(
+                Error::invalid(format!("`{other}` is no kind of queue database"))
+                    .hint("a path for SQLite, or a URL that begins with postgres:// or mysql://"),
+            ),
+            None => open_sqlite(place).await,
+        }
     }
 
     /// Which database.

@@ -332,6 +332,16 @@ pub(super) async fn a_retry_is_a_successor(backend: impl Backend) {
         .await
         .unwrap();
     assert!(!closing.pass);
+    let nobody = "timeout_total".parse().unwrap();
+    let refused = queue
+        .retry_run(run.id, &run_key("day2"), Some(&nobody))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
+    assert!(refused.message().contains("`timeout_total`"), "{refused}");
+    assert_eq!(refused.hints(), ["dead are: 2 http_403, 3 http_500"]);
+    // Nothing was made: no run is left that seeds for ever.
+    assert!(queue.find_run(&run_key("day2")).await.unwrap().is_none());
     let class = "http_500".parse().unwrap();
     let next = queue
         .retry_run(run.id, &run_key("day2"), Some(&class))
@@ -363,6 +373,29 @@ pub(super) async fn a_retry_is_a_successor(backend: impl Backend) {
         queue.get_run(run.id).await.unwrap().closing,
         Some(serde_json::to_string(&closing).unwrap())
     );
+    // What came is all done: nothing is left to try.
+    let ends: Vec<_> = again.iter().map(done).collect();
+    assert_eq!(finish(&queue, &worker, &next, &ends).await, 3);
+    let _green = queue
+        .close_run(next.id, &ClosingRules::default())
+        .await
+        .unwrap();
+    let refused = queue
+        .retry_run(next.id, &run_key("day3"), None)
+        .await
+        .unwrap_err();
+    assert!(
+        refused
+            .message()
+            .contains("run `day2` is dead: there is nothing to try again"),
+        "{refused}"
+    );
+    assert!(queue.find_run(&run_key("day3")).await.unwrap().is_none());
+    let all = queue.list_runs_of(&run.key.source, run.key.date).await;
+    let names: Vec<_> = all.unwrap().into_iter().map(|r| r.id).collect();
+    assert_eq!(names, [run.id, next.id]);
+    let first = queue.first_date(&run.key.source).await.unwrap();
+    assert_eq!(first, Some(run.key.date));
 }
 
 pub(super) async fn a_closed_run_goes_and_the_others_stay(backend: impl Backend) {
