@@ -1,7 +1,7 @@
 //! The label of a folded date: it names rules, inputs and terms, so that what a date was told when it was folded can be
 //! read back from the log.
 //!
-//! FLD-2: a list that a person declared incomplete is so in every later fold of its date, until a person says otherwise.
+//! A list that a person declared incomplete is so in every later fold of its date, until a person says otherwise (FLD-2).
 
 use crate::error::Result;
 use crate::flow::fold::inputs::recorded;
