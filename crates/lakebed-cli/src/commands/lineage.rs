@@ -576,7 +576,7 @@ impl Finder<'_> {
         let personal = fields.filter(|f| f.privacy == Some(Privacy::Personal));
         let mut hidden: BTreeSet<&str> = personal.map(|f| f.name.as_str()).collect();
         hidden.extend(["dt", "source", "schema_version"]);
-        row.retain(|name, is_null| !hidden.contains(name) && !(name == "_extra" && is_null));
+        row.retain(|name, is_null| !(hidden.contains(name) || (name == "_extra" && is_null)));
         Ok(row)
     }
 }

@@ -72,7 +72,7 @@ pub(super) async fn check_schemas(
             true => check_unpublished(&dataset, &lines, &context, &mut told).await?,
             false => {
                 told.published += 1;
-                told.records += lines.iter().map(|l| records_in(l)).sum::<u64>();
+                told.records += lines.iter().map(records_in).sum::<u64>();
                 let misfits = try_records(&dataset, &versions, &lines, &context).await?;
                 if !misfits.is_empty() {
                     told.hint(format!(
