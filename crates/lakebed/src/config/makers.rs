@@ -67,7 +67,7 @@ fn refusal(dataset: &DatasetRef, (one, other): (&str, &str), file: &str) -> Erro
 mod tests {
     use crate::config::SourceConfig;
 
-    const FOLD: &str = "[fold.NAME]\nkey = [\"id\"]\n[[fold.NAME.from]]\ndataset = \"shop.list\"\npresence = true\n[fold.NAME.field]\nprice = \"newest\"\n";
+    const FOLD: &str = "[fold.NAME]\nkey = [\"id\"]\n[[fold.NAME.from]]\ndataset = \"shop.list\"\npresence = true\n[fold.NAME.field]\nprice = \"newest\"\ngone = \"days_absent\"\n";
     const DERIVE: &str =
         "[derive.NAME]\nsql = \"SELECT 1 AS one\"\nparents = [\"clean/shop.list\"]\n";
 
