@@ -146,7 +146,7 @@ fn commands_that_cannot_be_compared_are_refused() {
         (
             ("reports/{date}/*.jsonl", "../x.jsonl"),
             2,
-            "not files of the project",
+            "names no files of the project",
         ),
         (("\"report\"", "\"other\""), 2, "has no stage `report`"),
         (

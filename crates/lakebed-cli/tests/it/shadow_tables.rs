@@ -264,7 +264,7 @@ fn folds_that_cannot_be_compared_are_refused() {
     shadow_fold(&lake, ("[fold.house", "[fold.flat"), (1, 1), &[])
         .code(2)
         .says(&["there is no fold `house`", "next.toml"]);
-    let other = "class = \"log\"\n[fold.house]\nkey = [\"title\"]\n[[fold.house.from]]\ndataset = \"rent.list\"\npresence = true\n[fold.house.field]\nprice = { from = \"list\" }\n";
+    let other = "class = \"log\"\n[fold.house]\nkey = [\"title\"]\n[[fold.house.from]]\ndataset = \"rent.list\"\npresence = true\n[fold.house.field]\nprice = { from = \"list\" }\ngone = \"days_absent\"\n";
     lake.file("next.toml", other);
     let args = ["shadow", "rent", "fold", "--date", "2026-10-01", "--with"];
     lake.run(&[&args[..], &["next.toml"]].concat())
