@@ -18,7 +18,7 @@ TARGET = 0.8
 FLAT = 0.1
 # Connections of one process, as the ceiling was measured first.
 WORKERS = {"SQLite": 1, "PostgreSQL": 8, "MariaDB": 4}
-# Requests that are there to be taken, for each second: more than the fastest side takes.
+# Requests that are there to be taken, for each second: more than the fastest side takes, else they are doubled.
 RATE = {"SQLite": {1: 15_000, 10: 70_000, 100: 140_000}, "PostgreSQL": {1: 6_000, 10: 30_000, 100: 90_000},
         "MariaDB": {1: 5_000, 10: 15_000, 100: 30_000}}
 SECONDS = 2
@@ -26,9 +26,18 @@ SECONDS = 2
 
 def measured(options, server: str, database: str, contestants: list[str], batch: int, done: int = 0) -> dict[str, list[float]]:
     """The rates of the contestants, round by round."""
-    command = [harness(options), "queue", server, *contestants, "--batch", batch, "--workers", WORKERS[database], "--seconds", SECONDS,
-               "--rows", RATE[database][batch] * SECONDS, "--done", done, "--rounds", options.rounds]
-    answer = json.loads(run(command).stdout)
+    answer = None
+    while answer is None:
+        rows = RATE[database][batch] * SECONDS
+        command = [harness(options), "queue", server, *contestants, "--batch", batch, "--workers", WORKERS[database], "--seconds", SECONDS,
+                   "--rows", rows, "--done", done, "--rounds", options.rounds]
+        try:
+            answer = json.loads(run(command).stdout)
+        except SystemExit as ended:
+            if "requests were done after" not in str(ended):
+                raise
+            note(f"queue {database} {batch}: {rows:,} requests are too few here; twice as many")
+            RATE[database][batch] *= 2
     rates = {who: [one["count"] / one["wall_s"] for one in answer[who]] for who in contestants}
     for who, found in rates.items():
         note(f"queue {database} {batch} {who}: {', '.join(f'{rate:,.0f}' for rate in found)} a second")
