@@ -6,10 +6,13 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::CommandFactory;
 use lakebed::config::{Layers, Project, Settings};
 use lakebed::name::SourceName;
 use lakebed::time::{BusinessDate, Clock, time_zone};
 use lakebed::{Error, Result};
+
+use crate::args::Cli;
 
 /// The options that take dates.
 const OPTIONS: [&str; 3] = ["--date", "--from", "--to"];
@@ -65,13 +68,40 @@ fn put(text: &str, today: BusinessDate) -> String {
     option + &days.collect::<Vec<_>>().join("..")
 }
 
+/// Arguments whose values name a source, or a dataset of one.
+const NAMING: [&str; 3] = ["source", "sources", "dataset"];
+
+/// The values that name sources or datasets; none where the command line cannot be read, which is told later.
+fn named_values(args: &[OsString]) -> Vec<String> {
+    let Ok(any_day) = "2000-01-01".parse::<BusinessDate>() else {
+        return Vec::new();
+    };
+    let filled = (0..args.len()).map(|n| match (n > 0 && is_word(args, n), args[n].to_str()) {
+        (true, Some(text)) => put(text, any_day).into(),
+        _ => args[n].clone(),
+    });
+    let Ok(mut matches) = Cli::command().try_get_matches_from(filled) else {
+        return Vec::new();
+    };
+    while let Some((_, below)) = matches.remove_subcommand() {
+        matches = below;
+    }
+    let mut values = Vec::new();
+    for id in NAMING {
+        if let Ok(Some(found)) = matches.try_get_raw(id) {
+            values.extend(found.filter_map(|v| v.to_str().map(str::to_owned)));
+        }
+    }
+    values
+}
+
 /// Today, where the sources are that the arguments name; where they name none, where all of the project are.
 fn today(args: &[OsString]) -> Result<BusinessDate> {
     let project = find_project(args)?;
     let settings = Settings::load(&project, &Layers::from_env()?)?;
     let all = project.list_source_names()?;
-    let texts: Vec<&str> = args.iter().skip(1).filter_map(|a| a.to_str()).collect();
-    let is_meant = |name: &&SourceName| texts.iter().any(|text| names(text, name.as_str()));
+    let values = named_values(args);
+    let is_meant = |name: &&SourceName| values.iter().any(|value| names(value, name.as_str()));
     let named: Vec<&SourceName> = all.iter().filter(is_meant).collect();
     let meant = match named.is_empty() {
         true => all.iter().collect(),
@@ -150,6 +180,20 @@ mod tests {
             "--date=2026-11-01..2026-11-30"
         );
         assert_eq!(put("today", day), "2026-12-01");
+        let values = |text: &str| {
+            let args: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            named_values(&args)
+        };
+        // A folder, a run or a command may be called like a source.
+        let none: [&str; 0] = [];
+        let nobody = "lakebed --project shop run --run shop --date today";
+        assert_eq!(values(nobody), none);
+        assert_eq!(
+            values("lakebed run far --date yesterday..today --run shop"),
+            ["far"]
+        );
+        let dataset = "lakebed ingest clean/shop.items run --date=today";
+        assert_eq!(values(dataset), ["clean/shop.items"]);
         assert!(names("clean/shop.items", "shop") && names("shop", "shop"));
         assert!(!names("shops", "shop"));
     }

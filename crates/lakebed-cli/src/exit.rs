@@ -31,7 +31,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// Every code, in order.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::Done,
         Self::No,
         Self::Usage,
@@ -46,6 +46,7 @@ impl Exit {
         Self::Red(BreachKind::TooManyDead),
         Self::Red(BreachKind::MissingCapture),
         Self::Red(BreachKind::ShortGroup),
+        Self::Red(BreachKind::NoLinks),
         Self::Unfit(FoldRefusalKind::NotReady),
         Self::Unfit(FoldRefusalKind::NoSnapshot),
         Self::Unfit(FoldRefusalKind::Changed),
@@ -79,6 +80,7 @@ impl Exit {
                 BreachKind::TooManyDead => 16,
                 BreachKind::MissingCapture => 17,
                 BreachKind::ShortGroup => 18,
+                BreachKind::NoLinks => 19,
             },
             Self::Unfit(kind) => match kind {
                 FoldRefusalKind::NotReady => 20,
@@ -133,6 +135,9 @@ impl Exit {
                     "crawl: a request is done and its response is not there"
                 }
                 BreachKind::ShortGroup => "crawl: a list announced more than came",
+                BreachKind::NoLinks => {
+                    "crawl: no page has a link where the rules say that pages have"
+                }
             },
             Self::Unfit(kind) => match kind {
                 FoldRefusalKind::NotReady => {

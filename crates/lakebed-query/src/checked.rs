@@ -1,19 +1,23 @@
-//! `+`, `-` and `*` of integers fail where the result has no place in 64 bits.
+//! `+`, `-` and `*` of integers fail where the result has no place in their type, and those of decimals where it has more
+//! digits than any decimal.
 //!
 //! DataFusion wraps around without a word: a number that is wrong by 2^64 would be stored as if it were one. So once types
 //! are coerced, these go through functions that look. Sums of `SUM` still wrap around: docs/sql.md.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Datum};
+use arrow::array::{Array, ArrayRef, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, mul, sub};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type,
+};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -43,6 +47,14 @@ impl CheckedIntegers {
     }
 
     fn check(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        if let Expr::Negative(inner) = &expr
+            && let Ok(of) = inner.get_type(schema)
+            && of.is_signed_integer()
+        {
+            let zero = Expr::Literal(ScalarValue::new_zero(&of)?, None);
+            let sides = vec![zero, inner.as_ref().clone()];
+            return Ok(Transformed::yes(self.functions[1].call(sides)));
+        }
         let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
             return Ok(Transformed::no(expr));
         };
@@ -53,7 +65,11 @@ impl CheckedIntegers {
         let (Ok(one), Ok(other)) = (left.get_type(schema), right.get_type(schema)) else {
             return Ok(Transformed::no(expr));
         };
-        if one != other || !one.is_integer() {
+        let is_of_integers = one == other && one.is_integer();
+        // Sums of decimals have a digit more than their sides, where there is one left.
+        let is_of_decimals = one.is_decimal() && other.is_decimal();
+        let is_full = || expr.get_type(schema).is_ok_and(|of| is_full_decimal(&of));
+        if !is_of_integers && !(is_of_decimals && is_full()) {
             return Ok(Transformed::no(expr));
         }
         let sides = vec![left.as_ref().clone(), right.as_ref().clone()];
@@ -96,21 +112,50 @@ impl Calculation {
             Self::Subtract => sub(one, other),
             Self::Multiply => mul(one, other),
         };
-        done.map_err(|e| match e {
-            ArrowError::ArithmeticOverflow(what) => {
+        match done {
+            Ok(result) => check_digits(result),
+            Err(ArrowError::ArithmeticOverflow(what)) => {
                 let what = what.trim_start_matches("Overflow happened on: ");
-                let error = Error::invalid(format!(
-                    "the result of `{what}` has no place in a 64-bit integer"
-                ))
-                .hint("calculate with decimals: CAST(... AS DECIMAL(38, 0))");
-                DataFusionError::External(Box::new(error))
+                Err(no_place(what, &one.get().0.data_type().to_string()))
             }
-            other => other.into(),
-        })
+            Err(other) => Err(other.into()),
+        }
     }
 }
 
-/// `a + b`, `a - b` or `a * b` of integers of one type.
+fn no_place(what: &str, of: &str) -> DataFusionError {
+    let error = Error::invalid(format!("the result of `{what}` has no place in {of}"))
+        .hint("cast what is calculated with first: CAST(... AS BIGINT), CAST(... AS DECIMAL(38, 0)), or AS DOUBLE where the last digits do not count");
+    DataFusionError::External(Box::new(error))
+}
+
+/// Whether there is no decimal with more digits.
+fn is_full_decimal(of: &DataType) -> bool {
+    matches!(
+        of,
+        DataType::Decimal128(DECIMAL128_MAX_PRECISION, _)
+            | DataType::Decimal256(DECIMAL256_MAX_PRECISION, _)
+    )
+}
+
+/// Refuses decimals with more digits than their type has: as bits, they have a place there.
+fn check_digits(result: ArrayRef) -> Result<ArrayRef> {
+    let checked = match result.data_type() {
+        DataType::Decimal128(digits, _) => result
+            .as_primitive::<Decimal128Type>()
+            .validate_decimal_precision(*digits),
+        DataType::Decimal256(digits, _) => result
+            .as_primitive::<Decimal256Type>()
+            .validate_decimal_precision(*digits),
+        _ => Ok(()),
+    };
+    match checked {
+        Ok(()) => Ok(result),
+        Err(_) => Err(no_place("a calculation", &result.data_type().to_string())),
+    }
+}
+
+/// `a + b`, `a - b` or `a * b` of integers of one type, or of decimals.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     calculation: Calculation,
@@ -131,7 +176,12 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types.first().cloned().unwrap_or(DataType::Int64))
+        match types {
+            [one, other] => {
+                BinaryTypeCoercer::new(one, &self.calculation.operator(), other).get_result_type()
+            }
+            _ => Ok(DataType::Int64),
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

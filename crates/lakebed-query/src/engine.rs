@@ -27,7 +27,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use lakebed::Result;
-use lakebed::catalog::{Catalog, SchemaRow, partition_id};
+use lakebed::catalog::{Catalog, SchemaRow};
 use lakebed::config::SourceConfig;
 use lakebed::name::DatasetRef;
 use lakebed::store::Lake;
@@ -43,7 +43,8 @@ use crate::latest::latest_of;
 use crate::literals::FloatLiterals;
 use crate::nested_text::NestedText;
 use crate::queue_tables::QueueTables;
-use crate::result::{QueryMeter, QueryResult, QueryStats, ReadsCounted, planned_files};
+use crate::reads::{ReadCounter, Reads};
+use crate::result::{QueryMeter, QueryResult, QueryStats, planned_files};
 use crate::scan::{Footers, KnownColumns, ScanNote, ScanTrace};
 use crate::statement::{DEFAULT_CATALOG, DEFAULT_SCHEMA, DatasetTable, NamedTable, read_statement};
 use crate::tables::{PublishedRows, TableMaker};
@@ -89,6 +90,7 @@ pub struct QueryEngine {
     footers: Arc<Footers>,
     columns: KnownColumns,
     queue: QueueTables,
+    reads: ReadCounter,
 }
 
 impl fmt::Debug for QueryEngine {
@@ -160,6 +162,7 @@ impl QueryEngine {
             lake,
             catalog,
             queue: QueueTables::new(options.queue.clone()),
+            reads: ReadCounter::new(options.access_day),
             options,
             state,
             footers: Arc::default(),
@@ -208,13 +211,15 @@ impl QueryEngine {
             false => query.plan,
         };
         let meter = QueryMeter::planned(began, trace);
-        let reads = match plan {
-            LogicalPlan::Explain(_) => None,
-            _ => self.count_reads(&query.notes),
-        };
+        if !matches!(plan, LogicalPlan::Explain(_))
+            && let Some(reads) = self.reads.add(&query.notes)
+            && let Err(e) = self.tell_reads(reads).await
+        {
+            meter.warn(format!("reads were not counted: {e}"));
+        }
         let stream = execute_stream(runnable, state.task_ctx()).map_err(|e| convert(&e))?;
         let lake = self.lake.clone();
-        let result = QueryResult::new(stream, query.stats, meter, lake).with_reads(reads);
+        let result = QueryResult::new(stream, query.stats, meter, lake);
         Ok(match explained {
             true => result.with_files_shown(),
             false => result,
@@ -330,24 +335,17 @@ impl QueryEngine {
         }
     }
 
-    /// Begins to count the reads of this query, beside its run: its rows do not wait for the catalog.
-    fn count_reads(&self, notes: &[ScanNote]) -> Option<ReadsCounted> {
-        let day = self.options.access_day?;
-        let ids: BTreeSet<String> = notes
-            .iter()
-            .flat_map(|n| n.partitions.iter().map(|key| partition_id(&n.dataset, key)))
-            .collect();
-        if ids.is_empty() {
-            return None;
+    /// Tells the catalog which partitions were read and how often. It learns so by itself while queries go on;
+    /// whoever ends asks for it once more. An error changes no answer.
+    pub async fn count_reads(&self) -> Result<()> {
+        match self.reads.take() {
+            Some(reads) => self.tell_reads(reads).await,
+            None => Ok(()),
         }
-        let (ids, catalog) = (Vec::from_iter(ids), Arc::clone(&self.catalog));
-        Some(tokio::spawn(async move {
-            let counted = catalog.record_access(&ids, day).await;
-            // It changes no answer.
-            counted
-                .err()
-                .map(|e| format!("the reads of this query were not counted: {e}"))
-        }))
+    }
+
+    async fn tell_reads(&self, (day, ids): Reads) -> Result<()> {
+        self.catalog.record_access(&ids, day).await
     }
 }
 

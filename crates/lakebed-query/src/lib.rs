@@ -49,6 +49,7 @@ mod nested_text;
 mod output;
 mod past;
 mod queue_tables;
+mod reads;
 mod result;
 mod scan;
 mod script;

@@ -16,7 +16,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use lakebed::store::Lake;
 use lakebed::{Error, Result};
-use tokio::task::JoinHandle;
 
 use crate::error::{convert, is_unnamed_damage, quoted};
 use crate::history::Changes;
@@ -67,9 +66,6 @@ impl QueryStats {
     }
 }
 
-/// The count of a query's reads under way; its result is a warning where it failed.
-pub(crate) type ReadsCounted = JoinHandle<Option<String>>;
-
 /// What a query costs, and what went wrong beside it; it outlives the result whose rows are taken.
 #[derive(Debug, Clone)]
 pub struct QueryMeter {
@@ -90,7 +86,8 @@ impl QueryMeter {
         }
     }
 
-    fn warn(&self, warning: String) {
+    /// Keeps what went wrong without changing the answer.
+    pub(crate) fn warn(&self, warning: String) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         warnings.push(warning);
     }
@@ -181,7 +178,6 @@ pub struct QueryResult {
     first: Option<RecordBatch>,
     changes: Option<Changes>,
     stats: QueryStats,
-    reads: Option<ReadsCounted>,
     meter: QueryMeter,
     lake: Lake,
 }
@@ -208,15 +204,9 @@ impl QueryResult {
             first: None,
             changes: None,
             stats,
-            reads: None,
             meter,
             lake,
         }
-    }
-
-    /// At its end it waits until its reads are counted.
-    pub(crate) fn with_reads(self, reads: Option<ReadsCounted>) -> Self {
-        Self { reads, ..self }
     }
 
     /// Leaves out rows that say what the row before them said.
@@ -268,14 +258,7 @@ impl QueryResult {
             return Ok(Some(first));
         }
         match self.stream.next().await {
-            None => {
-                if let Some(reads) = self.reads.take()
-                    && let Ok(Some(warning)) = reads.await
-                {
-                    self.meter.warn(warning);
-                }
-                Ok(None)
-            }
+            None => Ok(None),
             Some(Ok(batch)) => self.shown(&batch).map(Some).map_err(|e| convert(&e)),
             Some(Err(e)) => {
                 let error = convert(&e);

@@ -388,6 +388,36 @@ async fn parts_go_only_when_the_lake_holds_them() {
     assert_eq!(release(folder, false).await, PartsOutcome::None);
 }
 
+/// Attacks PAK-9: another response of an attempt is another response, whatever number the attempt has.
+#[tokio::test]
+async fn a_response_that_came_once_more_is_not_taken_for_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pages(folder, 0..PAGES);
+    seal(folder).await.unwrap();
+    let body = b"<html>fetched once more</html>".to_vec();
+    let (first, _) = page(3);
+    let again = CaptureRecord {
+        fetched_at: Instant::from_micros(first.fetched_at.micros() + 1),
+        body_sha256: Some(body_hash(&body).unwrap()),
+        wire_len: body.len() as u64,
+        body_len: body.len() as u64,
+        ..first
+    };
+    let options = PartOptions::default();
+    let parts = folder.join("parts");
+    let mut writer = PartWriter::new(&parts, &run(), options, &Clock::System).unwrap();
+    let at = again.fetched_at;
+    let mut receipts = writer.append(&again, &body, at).unwrap();
+    receipts.extend(writer.finish().unwrap());
+    assert_eq!(receipts.len(), 1);
+    let there = files(folder);
+    let stays = release(folder, false).await;
+    let why = "its parts hold 1 responses that its pack does not";
+    assert_eq!(kept(&stays), why);
+    assert_eq!(files(folder), there);
+}
+
 /// Attacks PAK-9 at each point: what was acknowledged is in the lake, and the next call goes on.
 #[test]
 fn a_kill_while_parts_go_loses_nothing() {

@@ -33,7 +33,13 @@ pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks
         BreachKind::Unbalanced,
         BreachKind::TooFew,
         BreachKind::ShortGroup,
+        BreachKind::NoLinks,
     ];
+    if has(&[BreachKind::NoLinks]) {
+        steps.push(format!(
+            "`lakebed parse {source} --try URL` shows which links the rules find on such a page; mend `follow` first"
+        ));
+    }
     if has(&lacks) && done > 0 {
         steps.push(format!(
             "`lakebed run {source} --date {date} --run {next}` is a sweep: it fetches the seeds anew, beside this run"

@@ -222,6 +222,8 @@ pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Resul
     }
     let _expired = queue.expire_run(run.id).await?;
     if args.give_up {
+        // What a worker held that was killed has not ended by itself.
+        let _reaped = queue.reap().await?;
         let given_up = queue.give_up_run(run.id).await?;
         let what = count(given_up, "request");
         globals.printer.info(format!("{what} given up"));

@@ -30,7 +30,7 @@ use lakebed_query::{DeriveQuery, DerivedParent, write_parquet};
 use serde::Serialize;
 
 use crate::args::{DeriveArgs, TextFormat};
-use crate::commands::sql::engine;
+use crate::commands::sql::{count_reads, engine};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::count;
@@ -573,7 +573,8 @@ pub(super) async fn write_rows(
     file: &Path,
 ) -> Result<u64> {
     let failed = |e: std::io::Error| Error::io("write the file", file.display(), e);
-    let result = engine(context)?.derive(query).await?;
+    let engine = engine(context)?;
+    let result = engine.derive(query).await?;
     let meter = result.meter();
     let mut out = BufWriter::new(File::create(file).map_err(failed)?);
     let rows = write_parquet(result, &mut out).await?;
@@ -583,6 +584,7 @@ pub(super) async fn write_rows(
         .warnings()
         .iter()
         .for_each(|w| context.printer().warn(w));
+    count_reads(&engine, context.printer()).await;
     Ok(rows)
 }
 

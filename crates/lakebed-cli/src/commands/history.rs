@@ -8,7 +8,7 @@ use lakebed_query::ObjectKey;
 
 use crate::args::RowsHistoryArgs;
 use crate::commands::rows::{check_terminal, write_result};
-use crate::commands::sql::engine;
+use crate::commands::sql::{count_reads, engine};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 
@@ -25,12 +25,14 @@ pub(crate) async fn history(args: RowsHistoryArgs, globals: &Globals<'_>) -> Res
     let on_terminal = args.output.is_none() && io::stdout().is_terminal();
     check_terminal(args.format, on_terminal)?;
     let context = Context::open(globals).await?;
-    let result = engine(&context)?.history(&object).await?;
+    let engine = engine(&context)?;
+    let result = engine.history(&object).await?;
     let (meter, to) = (result.meter(), args.output.as_deref());
     let rows = write_result(globals.printer, result, args.format, to).await?;
     for warning in meter.warnings() {
         globals.printer.warn(warning);
     }
+    count_reads(&engine, globals.printer).await;
     if rows != Some(0) {
         return Ok(Exit::Done);
     }

@@ -18,7 +18,7 @@ use lakebed_query::{QueryEngine, write_json};
 use serde::Serialize;
 
 use crate::args::{LineageArgs, TextFormat};
-use crate::commands::sql::engine;
+use crate::commands::sql::{count_reads, engine};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::table::count;
@@ -406,6 +406,7 @@ async fn row(
             );
         }
     }
+    count_reads(&finder.engine, globals.printer).await;
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&RowAnswer {
             format: ANSWER_FORMAT,

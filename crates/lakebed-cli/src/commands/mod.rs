@@ -34,4 +34,4 @@ pub(crate) use crawl_date::check_date;
 pub(crate) use dispatch::{format_of, run};
 pub(crate) use queue::STATE_FOLDER;
 pub(crate) use rows::write_rows;
-pub(crate) use sql::{engine as sql_engine, query_cost};
+pub(crate) use sql::{count_reads, engine as sql_engine, query_cost};

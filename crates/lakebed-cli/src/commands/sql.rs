@@ -115,13 +115,31 @@ pub(crate) async fn query(args: SqlArgs, globals: &Globals<'_>) -> Result<Exit> 
         };
         return prompt::run(engine, shown, globals.printer).await;
     }
+    let answered = answer_all(&engine, statements, &options, globals.printer).await;
+    count_reads(&engine, globals.printer).await;
+    answered.map(|()| Exit::Done)
+}
+
+async fn answer_all(
+    engine: &QueryEngine,
+    statements: Vec<&str>,
+    options: &SqlOptions,
+    printer: &Printer,
+) -> Result<()> {
     for (i, statement) in statements.into_iter().enumerate() {
         if i > 0 && options.format == SqlFormat::Table {
-            globals.printer.bytes(b"\n")?;
+            printer.bytes(b"\n")?;
         }
-        answer(&engine, statement, &options, globals.printer).await?;
+        answer(engine, statement, options, printer).await?;
     }
-    Ok(Exit::Done)
+    Ok(())
+}
+
+/// What is said at the end of the engine's use: the catalog learns what was read.
+pub(crate) async fn count_reads(engine: &QueryEngine, printer: &Printer) {
+    if let Err(e) = engine.count_reads().await {
+        printer.warn(format!("reads were not counted: {e}"));
+    }
 }
 
 /// Answers one statement.

@@ -8,7 +8,7 @@ use lakebed::log::DatasetState;
 use lakebed::{Error, Result};
 use lakebed_query::{QueryEngine, write_table};
 
-use crate::commands::sql_engine;
+use crate::commands::{count_reads, sql_engine};
 use crate::demo::delivery::{DAYS, DemoSource, date_of};
 use crate::demo::stage::{Stage, dataset};
 use crate::demo::{rentals, shop};
@@ -32,6 +32,7 @@ pub(crate) async fn show(stage: &Stage<'_>) -> Result<()> {
     query(stage, &engine, RENTS).await?;
     printer.line("Which days are whole; one of the shop is missing, and it shows:")?;
     query(stage, &engine, MISSING).await?;
+    count_reads(&engine, printer).await;
     rejects(stage).await?;
     audited(stage).await?;
     files(stage)?;

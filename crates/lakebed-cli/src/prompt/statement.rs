@@ -90,9 +90,14 @@ async fn answer(
     let result = engine.sql(&text).await?;
     let (stats, meter) = (result.stats().clone(), result.meter());
     let rows = write_rows(result, format, &mut out).await?;
+    // The next statement may be hours away.
+    let counted = engine.count_reads().await;
+    let uncounted = counted
+        .err()
+        .map(|e| format!("reads were not counted: {e}"));
     Ok(Written {
         rows,
-        warnings: meter.warnings(),
+        warnings: meter.warnings().into_iter().chain(uncounted).collect(),
         stats,
         meter,
     })

@@ -377,22 +377,39 @@ fn numbers_that_are_none_are_refused() {
         "id * 9223372036854775807",
         "(0 - 9223372036854775807) - id",
         "9223372036854775807 + 1",
+        "-(id - 9223372036854775807 - id - 1)",
     ] {
         declare(&lake, &query(wrong));
         derive(&lake, &[])
             .code(2)
-            .says(&["has no place in a 64-bit integer", "DECIMAL(38, 0)"]);
+            .says(&["has no place in Int64", "DECIMAL(38, 0)"]);
     }
     let sql = [
         "sql",
         "SELECT 9223372036854775807 + id AS n FROM clean.rent",
     ];
-    lake.run(&sql)
-        .code(2)
-        .says(&["has no place in a 64-bit integer"]);
+    lake.run(&sql).code(2).says(&["has no place in Int64"]);
     assert_eq!(
         lake.sql_one("SELECT id * 2 - 1 + CAST(id AS INT) AS n FROM clean.rent WHERE id + 1 = 3"),
         "5"
+    );
+    // Decimals have 38 digits.
+    let nines = "9".repeat(38);
+    for wrong in [
+        format!("CAST('{nines}' AS DECIMAL(38,0)) + 1"),
+        format!("CAST('-{nines}' AS DECIMAL(38,0)) - CAST(id AS DECIMAL(38,0))"),
+    ] {
+        declare(&lake, &query(&wrong));
+        derive(&lake, &[])
+            .code(2)
+            .says(&["has no place in Decimal128(38, 0)"]);
+    }
+    assert_eq!(
+        lake.sql_one(&format!(
+            "SELECT CAST('{nines}' AS DECIMAL(38,0)) - 1 AS n FROM clean.rent WHERE id = 2"
+        ))
+        .len(),
+        38
     );
     // A float of the schema that says nothing of NaN.
     let floats = "base = BASE\nfield = [\n    { id = 1, name = \"city\", type = \"string\" },\n    { id = 2, name = \"n\", type = \"int\" },\n    { id = 3, name = \"total\", type = \"decimal(22,2)\" },\n    { id = 4, name = \"f\", type = \"float\"NAN },\n]\n";

@@ -28,7 +28,8 @@ max_failures = 1
 stage.page = {}
 "#;
 
-/// A site that answers `/robots.txt` by the number of its question, `/gone` with 404 and everything else with a page.
+/// A site that answers `/robots.txt` by the number of its question, `/gone` with 404, `/late` so at the first question, and
+/// everything else with a page.
 struct Site {
     url: String,
     robots: Arc<AtomicUsize>,
@@ -41,6 +42,7 @@ impl Site {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let robots = Arc::new(AtomicUsize::new(0));
         let asked = Arc::clone(&robots);
+        let late = AtomicUsize::new(0);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -52,6 +54,7 @@ impl Site {
                         "503 Service Unavailable"
                     }
                     Some("/robots.txt" | "/gone") => "404 Not Found",
+                    Some("/late") if late.fetch_add(1, Ordering::SeqCst) == 0 => "404 Not Found",
                     _ => "200 OK",
                 };
                 let body = "<p>頁</p>";
@@ -177,6 +180,45 @@ fn a_retry_that_finds_nothing_makes_nothing_and_one_is_judged_with_its_first_run
     ])
     .code(2);
     lake.assert_clean();
+}
+
+#[test]
+fn what_one_retry_has_done_or_is_at_no_other_asks_for() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    write(&lake, "seeds.txt", &format!("{0}/a\n{0}/late\n", site.url));
+    lake.run(&["crawl", "books", "--date", DAY]).code(16);
+    let retry = |name: &'static str| ["queue", "retry", "books", "--date", DAY, "--as", name];
+    lake.run(&retry("day-2")).ok();
+    let told = "1 that were dead are done, or tried again";
+    lake.run(&retry("day-3")).code(1).says(&[told]);
+    lake.run(&["crawl", "books", "--date", DAY]).ok();
+    lake.run(&retry("day-3")).code(1).says(&[told]);
+    lake.assert_clean();
+}
+
+/// Attacks CRL-2: a list whose links nobody finds any more is no green day.
+#[test]
+fn pages_that_lead_nowhere_are_red() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
+    let rules = "stage.detail = {}\n[[parse.page]]\nstage = \"page\"\n[[parse.page.follow]]\nstage = \"detail\"\nurl = \"a::attr(href)\"\n";
+    write(&lake, "source.toml", &format!("{SOURCE}{rules}"));
+    let crawl = |run: &'static str| ["crawl", "books", "--date", DAY, "--run", run];
+    lake.run(&crawl("one"))
+        .code(19)
+        .prints(&[
+            "1 pages were read and none has a link to the stage `detail`",
+            "may_be_empty = true",
+        ])
+        .says(&["mend `follow` first", "--run one-2` is a sweep"]);
+    write(
+        &lake,
+        "source.toml",
+        &format!("{SOURCE}{rules}may_be_empty = true\n"),
+    );
+    lake.run(&crawl("two")).ok();
 }
 
 #[test]

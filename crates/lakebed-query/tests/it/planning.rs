@@ -316,10 +316,16 @@ async fn named_datasets_are_freshened_and_their_reads_counted() {
     let meter = result.meter();
     result.collect().await.unwrap();
     assert_eq!(meter.warnings(), Vec::<String>::new());
-    assert_eq!(*hook.named.lock().unwrap(), ["clean/d", "*"]);
+    engine.sql(text).await.unwrap().collect().await.unwrap();
+    assert_eq!(
+        *hook.named.lock().unwrap(),
+        ["clean/d", "*", "clean/d", "*"]
+    );
+    engine.count_reads().await.unwrap();
+    engine.count_reads().await.unwrap();
     let counted = t.catalog.list_access().await.unwrap();
     assert_eq!(counted.len(), 2);
-    assert!(counted.iter().all(|(_, _, reads)| *reads == 1));
+    assert!(counted.iter().all(|(_, _, reads)| *reads == 2));
 }
 
 #[tokio::test]

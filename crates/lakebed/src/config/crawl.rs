@@ -124,6 +124,9 @@ pub struct FollowConfig {
     pub stage: StageName,
     /// CSS selector of elements; their `href` (or the attribute after `::attr(...)`) is the link.
     pub css: String,
+    /// Whether all pages of a run may be without such a link; else the closing is red.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_empty: bool,
     /// CSS selector of an element whose text holds how many links of this rule there are over all pages of
     /// the list (the first number in it); the closing is red where fewer came.
     pub total: Option<String>,

@@ -173,6 +173,9 @@ pub struct ParseFollowConfig {
     /// What comes back with the response.
     #[serde(default, skip_serializing_if = "FieldMap::is_empty")]
     pub payload: FieldMap,
+    /// Whether all pages of a run may be without such a link; else the closing is red.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub may_be_empty: bool,
     /// A whole number: how many such links there are over all pages of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<FieldConfig>,

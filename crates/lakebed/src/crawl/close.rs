@@ -114,9 +114,11 @@ pub async fn accept_run(
     run_id: i64,
     (by, note): (Option<&str>, &str),
 ) -> Result<Closed> {
+    // A file that cannot be read is told before anything is changed.
+    let pack = statistics::find_pack(&plan.parts)?.flatten();
     let (run, closing) = queue.accept_run(run_id, by, note).await?;
     let closed = Closed {
-        pack: statistics::find_pack(&plan.parts)?.flatten(),
+        pack,
         books: queue.read_books(run_id).await?,
         packed: Packed::None,
         run,

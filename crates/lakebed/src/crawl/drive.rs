@@ -19,7 +19,7 @@ use crate::pack::{SharedPart, SharedPartOptions};
 use crate::parse::Rules;
 use crate::queue::{
     ClosingRules, Coverage, HostLimit, HostLimits, Queue, QueueOptions, RunOptions, RunRecord,
-    RunState,
+    RunState, StageLink,
 };
 use crate::spec::RunKey;
 use crate::time::Clock;
@@ -96,7 +96,22 @@ impl CrawlPlan {
             may_be_empty: run.is_planned() && planned == 0,
             max_dead_share: self.config.max_dead_share,
             need_captures: true,
+            links: self.links(),
         }
+    }
+
+    /// Which stage leads to which, by the parse rules and by the stages themselves.
+    fn links(&self) -> Vec<StageLink> {
+        let by_rules = self.rules.iter().flat_map(|rules| rules.links());
+        let by_stages = self.config.stage.iter().flat_map(|(from, stage)| {
+            let needed = stage.follow.iter().filter(|f| !f.may_be_empty);
+            needed.map(|f| (Some(from.clone()), f.stage.clone()))
+        });
+        let link = |(from, to): (Option<StageName>, StageName)| StageLink {
+            from: from.map(|s| s.to_string()),
+            to: to.to_string(),
+        };
+        by_rules.chain(by_stages).map(link).collect()
     }
 
     /// What the run is made with.

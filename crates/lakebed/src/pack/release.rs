@@ -3,14 +3,14 @@
 //! PAK-9: a part is deleted only after its run's pack was found by the log at its place, read from its first to its
 //! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::{DatasetState, find_file, load};
-use crate::name::{BatchLabel, CaptureId, ContentHash};
+use crate::name::{BatchLabel, BodyHash, CaptureId, ContentHash};
 use crate::pack::commit::raw_dataset;
 use crate::pack::durable::sync_folder;
 use crate::pack::parts::{OpenParts, TORN_SUFFIX, open_parts};
@@ -18,6 +18,7 @@ use crate::pack::scan::scan_pack;
 use crate::pack::source::FileSource;
 use crate::spec::{PackFileName, PartitionKey, RunKey};
 use crate::store::Lake;
+use crate::time::Instant;
 
 /// What became of the parts of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,12 +104,45 @@ async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Opti
     if !scan.is_whole() || scan.trailer.content != content {
         return Ok(Some(format!("its pack `{name}` is damaged")));
     }
-    let held: BTreeSet<&CaptureId> = scan.rows.iter().map(|row| &row.capture_id).collect();
-    let mut missing = 0_u64;
+    // Of captures with one id the pack has the latest, and a later one there may be elsewhere.
+    let mut wanted: BTreeMap<CaptureId, Response> = BTreeMap::new();
     for found in parts.captures() {
-        missing += u64::from(!held.contains(&found?.capture.capture_id));
+        let capture = found?.capture;
+        let response = Response {
+            fetched_at: capture.fetched_at,
+            status: capture.status,
+            body: capture.body_sha256,
+        };
+        let latest = wanted
+            .entry(capture.capture_id)
+            .or_insert_with(|| response.clone());
+        if response.fetched_at > latest.fetched_at {
+            *latest = response;
+        }
     }
+    for row in &scan.rows {
+        let held = Response {
+            fetched_at: row.fetched_at,
+            status: row.status,
+            body: row.body_sha256.clone(),
+        };
+        if wanted
+            .get(&row.capture_id)
+            .is_some_and(|r| row.is_erased || r.fetched_at < held.fetched_at || *r == held)
+        {
+            wanted.remove(&row.capture_id);
+        }
+    }
+    let missing = wanted.len();
     Ok((missing > 0).then(|| format!("its parts hold {missing} responses that its pack does not")))
+}
+
+/// What tells one response of an attempt from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Response {
+    fetched_at: Instant,
+    status: Option<u16>,
+    body: Option<BodyHash>,
 }
 
 /// The partition of the run's pack and the identity of what it holds.

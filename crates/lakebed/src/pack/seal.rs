@@ -142,8 +142,8 @@ impl Kept {
     }
 }
 
-/// Reads every part once. Of captures with one id the earliest stays: it is the one that may have been
-/// acknowledged before the crash that let it be fetched again.
+/// Reads every part once. Of captures with one id the latest stays: an attempt has one number, so the queue lost
+/// what came before (a power failure, a backup, a deleted file), and its books tell of the one that came after.
 fn keep_captures(parts: &OpenParts, spool: &mut Spool, stats: &mut SealStats) -> Result<Vec<Kept>> {
     let mut kept: Vec<Kept> = Vec::new();
     let mut known: HashMap<CaptureId, usize> = HashMap::new();
@@ -160,7 +160,7 @@ fn keep_captures(parts: &OpenParts, spool: &mut Spool, stats: &mut SealStats) ->
         stats.repeats += 1;
         let rank = |k: &Kept| (k.fetched_at, k.line_hash);
         if let Some(held) = kept.get_mut(index)
-            && rank(&fresh) < rank(held)
+            && rank(&fresh) > rank(held)
         {
             *held = fresh;
         }

@@ -50,6 +50,7 @@ pub(super) struct ItemRule {
 #[derive(Debug, Clone)]
 pub(super) struct FollowRule {
     pub(super) stage: StageName,
+    pub(super) may_be_empty: bool,
     pub(super) each: Each,
     pub(super) url: Field,
     pub(super) priority: Option<i64>,
@@ -139,6 +140,20 @@ impl Rules {
         names.sort();
         names.dedup();
         names
+    }
+
+    /// Which stage leads to which, where every run must have a link: (stage of the pages, or any; stage of the link).
+    /// Kinds of pages that a stage alone does not tell say nothing here.
+    #[must_use]
+    pub fn links(&self) -> Vec<(Option<StageName>, StageName)> {
+        let told = |p: &&PageRule| p.url.is_none() && p.status.is_empty();
+        let pages = self.pages.iter().filter(told);
+        pages
+            .flat_map(|page| {
+                let needed = page.follows.iter().filter(|f| !f.may_be_empty);
+                needed.map(|f| (page.stage.clone(), f.stage.clone()))
+            })
+            .collect()
     }
 
     /// Whether the page is of a kind whose links are followed.
@@ -385,6 +400,7 @@ fn read_follow(
     let total = follow.total.as_ref();
     Ok(FollowRule {
         stage: follow.stage.clone(),
+        may_be_empty: follow.may_be_empty,
         each,
         url,
         priority: follow.priority,

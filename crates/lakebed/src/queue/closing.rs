@@ -54,6 +54,8 @@ pub struct RunBooks {
     pub family: Option<FamilyBooks>,
     /// Groups with fewer different requests than a page said: (group, expected, found), over all runs of the family.
     pub short_groups: Vec<(String, u64, u64)>,
+    /// By stage; a stage without a request is not there.
+    pub stages: BTreeMap<String, StageBooks>,
     /// Why the run was stopped.
     pub stopped: Option<String>,
     /// Examples by state or class: `method url`.
@@ -79,6 +81,24 @@ impl RunBooks {
     }
 }
 
+/// What is counted of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct StageBooks {
+    /// Requests of all runs of the date: a later sweep need not ask again.
+    pub of_date: u64,
+    /// Done in this run.
+    pub done: u64,
+}
+
+/// That pages of one stage lead to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageLink {
+    /// The stage of the pages; `None` for any.
+    pub from: Option<String>,
+    /// The stage of what they lead to.
+    pub to: String,
+}
+
 /// What a closing demands beside balance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClosingRules {
@@ -92,6 +112,8 @@ pub struct ClosingRules {
     pub need_captures: bool,
     /// No request at all is as it should be: a plan said so.
     pub may_be_empty: bool,
+    /// Where pages were read, some of them must have led on.
+    pub links: Vec<StageLink>,
 }
 
 impl Default for ClosingRules {
@@ -102,6 +124,7 @@ impl Default for ClosingRules {
             max_dead_share: 0.05,
             need_captures: true,
             may_be_empty: false,
+            links: Vec::new(),
         }
     }
 }
@@ -128,6 +151,8 @@ pub enum BreachKind {
     MissingCapture,
     /// Fewer requests in a group than a page announced.
     ShortGroup,
+    /// No page led on where the rules say that pages do.
+    NoLinks,
 }
 
 /// One reason.
@@ -182,7 +207,35 @@ impl ClosingRules {
             );
             breaches.push(Breach::new(BreachKind::ShortGroup, message));
         }
+        self.judge_links(books, &mut breaches);
         breaches
+    }
+
+    /// CRL-2: stages that nothing leads to any more: a redesign ends here, not in a green day of one page.
+    fn judge_links(&self, books: &RunBooks, breaches: &mut Vec<Breach>) {
+        let done_all = books.stages.values().map(|s| s.done).sum();
+        let mut unreached: BTreeMap<&str, u64> = BTreeMap::new();
+        for link in &self.links {
+            let done = match &link.from {
+                Some(from) => books.stages.get(from).map_or(0, |s| s.done),
+                None => done_all,
+            };
+            let is_reached = books.stages.get(&link.to).is_some_and(|s| s.of_date > 0);
+            if done > 0 && !is_reached {
+                *unreached.entry(&link.to).or_default() += done;
+            }
+        }
+        for (stage, pages) in unreached {
+            let message = match books.children.out_of_scope {
+                0 => format!(
+                    "{pages} pages were read and none has a link to the stage `{stage}`: has the markup changed? Where that may be, the rule of `follow` says `may_be_empty = true`"
+                ),
+                out => format!(
+                    "{pages} pages were read and none led to the stage `{stage}`; {out} links lead to hosts that `hosts` does not name"
+                ),
+            };
+            breaches.push(Breach::new(BreachKind::NoLinks, message));
+        }
     }
 
     /// Too few, too many dead.
@@ -462,6 +515,7 @@ async fn count_books(tx: &mut Tx, run_id: i64) -> Result<RunBooks, Fault> {
             .insert(row.int(0)?, unsigned(row.int(1)?));
     }
     count_progress(tx, run_id, &mut books).await?;
+    count_stages(tx, &run, &mut books).await?;
     let family = match run.successor_of {
         Some(_) => family_of(tx, &run).await?,
         None => vec![run_id],
@@ -481,6 +535,22 @@ async fn count_progress(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Resul
         books.progress_enqueued = unsigned(row.int(0)?);
         books.progress_done = unsigned(row.int(1)?);
         books.progress_dead = unsigned(row.int(2)?);
+    }
+    Ok(())
+}
+
+async fn count_stages(tx: &mut Tx, run: &RunRecord, books: &mut RunBooks) -> Result<(), Fault> {
+    let sql = "SELECT l.stage, CAST(sum(p.enqueued) AS {int}), CAST(sum(CASE WHEN l.run_id = ? THEN p.done ELSE 0 END) AS {int}) \
+        FROM queue_run r JOIN queue_lane l ON l.run_id = r.id JOIN queue_progress p ON p.lane_id = l.id \
+        WHERE r.source = ? AND r.dt = ? GROUP BY l.stage";
+    let key = &run.key;
+    let values = values![run.id, key.source.as_str(), key.date.to_string()];
+    for row in tx.rows(sql, values).await? {
+        let stage = StageBooks {
+            of_date: unsigned(row.int(1)?),
+            done: unsigned(row.int(2)?),
+        };
+        books.stages.insert(row.text(0)?, stage);
     }
     Ok(())
 }

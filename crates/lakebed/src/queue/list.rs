@@ -1,11 +1,12 @@
 //! What is in the queue: requests by state, how they ended, counts, workers; and runs that go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
-use crate::queue::cell::{hex, unsigned};
+use crate::queue::cell::hex;
 use crate::queue::db::{DbRow, Fault, in_tx, values};
+use crate::queue::family::{family_of, listed as family_list};
 use crate::queue::run_row::require_state;
 use crate::queue::{Coverage, Queue, RequestState, RunOptions, RunRecord, RunState};
 use crate::spec::{RunKey, TerminalRecord, TerminalState};
@@ -257,12 +258,24 @@ pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
 }
 
 /// Why there is nothing to try again, and what is dead instead.
-fn nothing_dead(run: &RunKey, class: Option<&ErrorClass>, dead: &BTreeMap<String, u64>) -> Error {
+fn nothing_dead(
+    run: &RunKey,
+    class: Option<&ErrorClass>,
+    (dead, retried): (&BTreeMap<String, u64>, usize),
+) -> Error {
     let RunKey { source, date, run } = run;
     let of = format!("of `{source}` on {date}, run `{run}`");
     let Some(class) = class.filter(|_| !dead.is_empty()) else {
-        return Error::precondition(format!("no request {of} is dead: there is nothing to try again"))
-            .hint("what a run lacks beside dead requests comes with another run of the date, or is accepted by a person: `lakebed crawl close --accept --note TEXT`");
+        let error = Error::precondition(format!(
+            "no request {of} is dead: there is nothing to try again"
+        ));
+        let error = match retried {
+            0 => error,
+            n => error.hint(format!(
+                "{n} that were dead are done, or tried again, in a run after it"
+            )),
+        };
+        return error.hint("what a run lacks beside dead requests comes with another run of the date, or is accepted by a person: `lakebed crawl close --accept --note TEXT`");
     };
     let there: Vec<String> = dead.iter().map(|(c, n)| format!("{n} {c}")).collect();
     Error::precondition(format!("no request {of} is dead of class `{class}`"))
@@ -291,10 +304,11 @@ impl Queue {
             .hint("while it is open, workers try its requests again by themselves"));
         }
         // Counted before anything is made: a run that nobody seeds would stand in the way of its date for ever.
-        let dead = self.count_dead(run_id).await?;
+        let retried = self.list_retried(&old).await?;
+        let dead = self.count_dead(run_id, &retried).await?;
         let wanted = |c: &String| class.is_none_or(|class| class.as_str() == c);
         if !dead.keys().any(wanted) {
-            return Err(nothing_dead(&old.key, class, &dead));
+            return Err(nothing_dead(&old.key, class, (&dead, retried.len())));
         }
         let options = RunOptions {
             coverage: Coverage::Partial,
@@ -320,7 +334,7 @@ impl Queue {
             let Some(last) = dead.last() else { break };
             filter.after = last.id;
             let mut seeds = Vec::with_capacity(dead.len());
-            for record in &dead {
+            for record in dead.iter().filter(|r| !retried.contains(&r.id)) {
                 seeds.push(self.read_request(record.id).await?);
             }
             announced += seeds.len() as u64;
@@ -330,24 +344,46 @@ impl Queue {
             .await
     }
 
-    /// Dead requests of a run by class.
-    async fn count_dead(&self, run_id: i64) -> Result<BTreeMap<String, u64>> {
+    /// The dead requests of a run that another run of its family has done, or is at: they are tried again once.
+    async fn list_retried(&self, run: &RunRecord) -> Result<BTreeSet<i64>> {
+        let mut tx = self.reading("look what was tried again").await?;
+        let listed = async {
+            let family = family_list(&family_of(&mut tx, run).await?);
+            let sql = format!(
+                "SELECT s.id FROM queue_request_state s JOIN queue_request q ON q.id = s.id WHERE s.run_id = ? AND s.state = ? \
+                 AND q.request_key IN (SELECT o.request_key FROM queue_request_state os JOIN queue_request o ON o.id = os.id \
+                 WHERE os.run_id IN ({family}) AND os.state <> ?)"
+            );
+            let dead = RequestState::Dead.code();
+            let rows = tx.rows(&sql, values![run.id, dead, dead]).await?;
+            let ids = rows.iter().map(|row| row.int(0));
+            Ok::<_, Fault>(ids.collect::<Result<BTreeSet<_>, sqlx::Error>>()?)
+        };
+        listed
+            .await
+            .map_err(|e| e.into_error("look what was tried again", self.place()))
+    }
+
+    /// Dead requests of a run by class, without those that were tried again.
+    async fn count_dead(
+        &self,
+        run_id: i64,
+        retried: &BTreeSet<i64>,
+    ) -> Result<BTreeMap<String, u64>> {
         let mut tx = self.reading("count what is dead").await?;
         let counted = async {
-            let sql = "SELECT class, count(*) FROM queue_request_state WHERE run_id = ? AND state = ? GROUP BY class";
+            let sql = "SELECT id, class FROM queue_request_state WHERE run_id = ? AND state = ?";
             let rows = tx
                 .rows(sql, values![run_id, RequestState::Dead.code()])
                 .await?;
-            let of = |row: &DbRow| {
-                Ok((
-                    row.maybe_text(0)?.unwrap_or_default(),
-                    unsigned(row.int(1)?),
-                ))
-            };
-            rows.iter()
-                .map(of)
-                .collect::<Result<BTreeMap<_, _>, sqlx::Error>>()
-                .map_err(Fault::from)
+            let mut counts = BTreeMap::new();
+            for row in &rows {
+                if !retried.contains(&row.int(0)?) {
+                    let class = row.maybe_text(1)?.unwrap_or_default();
+                    *counts.entry(class).or_insert(0) += 1;
+                }
+            }
+            Ok::<_, Fault>(counts)
         };
         counted
             .await

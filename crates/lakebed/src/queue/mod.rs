@@ -64,7 +64,9 @@ mod whole_finish;
 mod worker;
 
 pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
-pub use closing::{Acceptance, Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks};
+pub use closing::{
+    Acceptance, Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks, StageBooks, StageLink,
+};
 pub use event::EventRecord;
 pub use family::FamilyBooks;
 pub use host::HostRecord;

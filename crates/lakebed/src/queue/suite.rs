@@ -73,5 +73,6 @@ stamp!(
     books::too_few_and_too_many_dead_are_red,
     books::a_late_finish_is_refused_and_counted,
     books::groups_that_are_short_are_red,
+    books::stages_that_nothing_leads_to_are_red,
     scale::a_claim_reads_the_ready_index_at_a_million_done_rows,
 );

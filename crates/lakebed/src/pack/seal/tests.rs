@@ -92,7 +92,7 @@ fn equal_bodies_are_stored_once_and_captures_twice_handed_in_kept_once() {
 }
 
 #[test]
-fn the_earliest_of_two_captures_with_one_id_stays() {
+fn the_latest_of_two_captures_with_one_id_stays() {
     let folder = tempfile::tempdir().unwrap();
     let early = capture(1, b"early");
     let late = CaptureRecord {
@@ -102,7 +102,7 @@ fn the_earliest_of_two_captures_with_one_id_stays() {
     write_part(folder.path(), &[(late, b"late".to_vec())], 1);
     write_part(folder.path(), &[(early, b"early".to_vec())], 1);
     let bytes = plan(folder.path(), 1..2).write(Vec::new()).unwrap().0;
-    assert_eq!(&reader(bytes).get(&id(1)).unwrap().body[..], b"early");
+    assert_eq!(&reader(bytes).get(&id(1)).unwrap().body[..], b"late");
 }
 
 #[test]

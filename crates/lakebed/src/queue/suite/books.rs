@@ -4,7 +4,7 @@ use super::backend::*;
 use crate::queue::db::values;
 use crate::queue::{
     BreachKind, ClosingRules, DoneSpec, Expectation, Finish, NewRequest, Queue, RunOptions,
-    RunRecord, RunState,
+    RunRecord, RunState, StageLink,
 };
 
 fn kinds(closing: &crate::queue::ClosingRecord) -> Vec<BreachKind> {
@@ -305,5 +305,61 @@ pub(super) async fn groups_that_are_short_are_red(backend: impl Backend) {
     assert_eq!(
         closing(&queue, &run, &ClosingRules::default()).await,
         (RunState::Closed, vec![BreachKind::ShortGroup])
+    );
+}
+
+pub(super) async fn stages_that_nothing_leads_to_are_red(backend: impl Backend) {
+    let queue = backend.open().await;
+    let link = |from: Option<&str>, to: &str| StageLink {
+        from: from.map(str::to_owned),
+        to: to.to_owned(),
+    };
+    let rules = |links: Vec<StageLink>| ClosingRules {
+        links,
+        ..ClosingRules::default()
+    };
+    let run = open_run(&queue, "day", &pages(0..3)).await;
+    let worker = queue.join("test").await.unwrap();
+    assert_eq!(drain(&queue, &worker, &run).await, 3);
+    let books = queue.read_books(run.id).await.unwrap();
+    let stage = books.stages.keys().next().unwrap().clone();
+    assert_eq!(
+        (books.stages[&stage].of_date, books.stages[&stage].done),
+        (3, 3)
+    );
+    let judge = |links| rules(links).judge(&books);
+    // A list that leads to its own next page has one page at least; of a stage without pages nothing is asked.
+    assert_eq!(
+        judge(vec![link(Some(&stage), &stage), link(None, &stage)]),
+        []
+    );
+    assert_eq!(judge(vec![link(Some("other"), "detail")]), []);
+    assert_eq!(
+        judge(vec![link(None, "detail")])[0].kind,
+        BreachKind::NoLinks
+    );
+    let needs_detail = rules(vec![link(Some(&stage), "detail")]);
+    assert_eq!(
+        closing(&queue, &run, &needs_detail).await,
+        (RunState::Closed, vec![BreachKind::NoLinks])
+    );
+    // What one sweep of the date found, the next need not find again; another date is another matter.
+    let run = open_run(&queue, "second", &pages(3..4)).await;
+    let taken = claim(&queue, &worker, &any(&run, 1)).await;
+    let spec = DoneSpec {
+        children: vec![get("detail", 1)],
+        ..DoneSpec::default()
+    };
+    finish(&queue, &worker, &run, &[done_with(&taken[0], spec)]).await;
+    assert_eq!(drain(&queue, &worker, &run).await, 1);
+    assert_eq!(
+        closing(&queue, &run, &needs_detail).await,
+        (RunState::Closed, vec![])
+    );
+    let run = open_run(&queue, "third", &pages(4..5)).await;
+    assert_eq!(drain(&queue, &worker, &run).await, 1);
+    assert_eq!(
+        closing(&queue, &run, &needs_detail).await,
+        (RunState::Closed, vec![])
     );
 }

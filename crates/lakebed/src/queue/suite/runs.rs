@@ -409,6 +409,16 @@ async fn nothing_is_left_to_try(
     assert_eq!(names, [run.id, next.id]);
     let first = queue.first_date(&run.key.source).await.unwrap();
     assert_eq!(first, Some(run.key.date));
+    // What one retry has done, or is at, the next does not ask for once more.
+    let [fourth, fifth] = ["day4", "day5"].map(run_key);
+    let retry = |name| queue.retry_run(run.id, name, None);
+    let third = retry(&fourth).await.unwrap();
+    assert_eq!(third.seeds.inserted, 2);
+    let refused = retry(&fifth).await.unwrap_err();
+    assert!(
+        refused.hints()[0].starts_with("5 that were dead are done"),
+        "{refused}"
+    );
 }
 
 pub(super) async fn a_closed_run_goes_and_the_others_stay(backend: impl Backend) {
