@@ -19,10 +19,10 @@ pub(crate) struct ParseArgs {
     /// are stored by both, in datasets of their own, until one takes the place of the other
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     pub(crate) rules: Option<std::path::PathBuf>,
-    /// Of a file: where it was found [default: the source's `url`, or one that was made up]
+    /// Of a file: where it was found [default: what its fixture says, else the source's `url`, or one that was made up]
     #[arg(long, value_name = "URL", conflicts_with = "test")]
     pub(crate) url: Option<String>,
-    /// Of a file: the stage of its request [default: that of the first rule]
+    /// Of a file: the stage of its request [default: what its fixture says, else that of the first rule]
     #[arg(long, value_name = "STAGE", conflicts_with = "test")]
     pub(crate) stage: Option<String>,
     /// Keep the page and what it gave as a fixture of this name

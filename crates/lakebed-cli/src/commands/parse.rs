@@ -1,10 +1,12 @@
 //! `parse`: what the rules of a source give for a page, and whether they give what is expected.
 
+mod doubt;
 mod fixtures;
 mod page;
 mod replay;
 mod schemas;
 
+pub(super) use doubt::{never_there, only_rejects};
 pub(super) use fixtures::{TestedPage, test_pages};
 pub(super) use page::save;
 pub(super) use replay::dates_of;

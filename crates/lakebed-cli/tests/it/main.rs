@@ -33,3 +33,4 @@ mod shadow_shell;
 mod shadow_tables;
 mod site;
 mod source;
+mod source_own;

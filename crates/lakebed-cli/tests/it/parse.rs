@@ -362,7 +362,11 @@ fn a_replay_is_alone_knows_its_index_and_asks_for_schemas_first() {
     let item = "\n[[parse.page.item]]\ndataset = \"books.links\"\n[parse.page.item.field]\nurl = \"a::attr(href)\"\n[[parse.page.follow]]";
     fs::write(&source, SOURCE.replace("[[parse.page.follow]]", item)).unwrap();
     lake.run(&parse)
-        .says(&["clean/books.links has no published schema", "schema infer"])
+        .says(&[
+            "clean/books.links has no published schema",
+            "`lakebed parse books --schema`",
+            "`lakebed schema publish clean/books.links 1`",
+        ])
         .code(1);
     assert_eq!(lake.sql_one("SELECT count(*) AS c FROM clean.books"), "0");
     fs::write(&source, SOURCE).unwrap();

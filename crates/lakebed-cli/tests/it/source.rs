@@ -134,8 +134,9 @@ fn rules_become_a_schema() {
     ]);
     lake.run(&["parse", "homes", "--schema"]).ok().prints(&[
         "version 1, wrote anew",
-        "marks",
-        "tags",
+        "\n  id int, required\n",
+        "\n  price decimal(12,2)\n",
+        "\n  marks list<string>\n",
     ]);
     let file = lake.project().join("sources/homes/schemas/homes/v1.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -172,7 +173,10 @@ fn rules_become_a_schema() {
     fs::write(&file, text.replace("decimal(12,2)", "decimal(20,4)")).unwrap();
     lake.run(&["parse", "homes", "--schema"])
         .code(1)
-        .prints(&["was edited", "decimal(12,2)"])
+        .prints(&[
+            "was edited",
+            "~ price decimal(20,4): the rules give price decimal(12,2)",
+        ])
         .says(&["--force"]);
     assert!(fs::read_to_string(&file).unwrap().contains("decimal(20,4)"));
     lake.run(&["parse", "homes", "--schema", "--force"]).ok();
@@ -546,7 +550,11 @@ fn a_sample_is_fetched_and_is_no_day() {
     change(&lake, "source.toml", "name = \"清單\"", "name = \"lists\"");
     let fixture = |name: &str| lake.project().join("sources/homes/fixtures").join(name);
     lake.run(&[&args[..], &["--seeds", "many.txt", "--save"]].concat())
-        .ok();
+        .ok()
+        .says(&[
+            "`detail.html` is still the page that the skeleton invented",
+            "\"stage\": \"detail\"}' | lakebed source sample homes --seeds - --save` fetches one",
+        ]);
     assert!(fixture("lists.html").exists());
     assert!(!fixture("list.html").exists());
     assert!(!fixture("list.html.expected.json").exists());

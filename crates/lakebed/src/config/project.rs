@@ -275,8 +275,20 @@ impl Project {
                 "there is no file for version {version} of `{dataset}`"
             ))
             .with("file", path.display())
-            .hint("`lakebed schema infer` or `lakebed schema propose` writes one")),
+            .hint(self.schema_hint(dataset))),
             Err(e) => Err(Error::io("read the file", path.display(), e)),
+        }
+    }
+
+    /// What writes a version: where a source has rules, it follows from them.
+    fn schema_hint(&self, dataset: &DatasetRef) -> String {
+        let source = dataset.source();
+        let is_ruled = self.load_source(&source).is_ok_and(|s| s.parse.is_some());
+        match is_ruled {
+            true => {
+                format!("`lakebed parse {source} --schema` writes one from the rules of the source")
+            }
+            false => "`lakebed schema infer` or `lakebed schema propose` writes one".to_owned(),
         }
     }
 

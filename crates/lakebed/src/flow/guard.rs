@@ -48,7 +48,11 @@ pub(super) async fn check_schemas(
             ))
             .with("dataset", &dataset)
             .hint(format!(
-                "`lakebed schema infer {dataset} FILE` makes one from records, `lakebed schema publish {dataset} 1` publishes it; nothing was stored"
+                "`lakebed parse {} --schema` writes it from the rules: look at it, then `lakebed schema publish {dataset} 1`; nothing was stored",
+                dataset.source()
+            ))
+            .hint(format!(
+                "of rules in a file of their own (`--rules`), `lakebed schema infer {dataset} FILE` makes it from records"
             )));
         }
     }

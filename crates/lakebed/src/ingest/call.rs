@@ -199,6 +199,7 @@ async fn published_schema(
         None => registry::latest(lake, dataset).await?.ok_or_else(|| {
             Error::not_found(format!("dataset `{dataset}` has no published schema"))
                 .hint(format!("publish one first: `lakebed schema infer {dataset} FILES...`, `lakebed schema propose`, `lakebed schema publish {dataset} 1`"))
+                .hint(format!("of a source with rules for its pages: `lakebed parse {} --schema` writes it, `lakebed schema publish {dataset} 1` publishes it", dataset.source()))
                 .hint("or check the name: `lakebed schema list` shows every dataset")
                 .hint("what is no table is kept as JSON lines: `--as jsonl`")
         })?,

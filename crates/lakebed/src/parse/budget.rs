@@ -63,6 +63,12 @@ impl Budget {
         }
     }
 
+    /// Steps that were taken.
+    #[cfg(test)]
+    pub(super) fn spent(&self) -> u64 {
+        MAX_STEPS - self.steps.get()
+    }
+
     /// Takes so many bytes of values.
     pub(super) fn keep(&self, bytes: usize) -> Result<(), PageError> {
         // What lies around a value in memory costs, too.

@@ -6,6 +6,7 @@
 //! | `h1::text` | each text right inside an `h1` |
 //! | `h1 ::text` | each text at any depth inside an `h1` |
 //! | `a::attr(href)` | the attribute of each `a` that has it |
+//! | `dt:contains("ISBN") + dd::text` | the texts right inside of what follows such a `dt` |
 //! | `::text`, `::attr(x)` | of the element that is looked into, and of all below it |
 //!
 //! In document order, each once. Within an element, a selector matches inside of it and itself, as in Scrapy;
@@ -14,11 +15,12 @@
 use std::collections::HashSet;
 
 use ego_tree::NodeId;
-use scraper::{CaseSensitivity, ElementRef, Node, Selector};
+use scraper::{CaseSensitivity, ElementRef, Node};
 
 use crate::error::{Error, Result};
 use crate::parse::budget::{Budget, PageError};
 use crate::parse::html::Dom;
+use crate::parse::select::Selector;
 
 /// A selector with what is taken of its matches.
 #[derive(Debug, Clone)]
@@ -108,9 +110,16 @@ impl CssPath {
                 let told = e.to_string();
                 // What stands before it asks to report a fault of the library.
                 let why = told.lines().rfind(|line| !line.trim().is_empty());
-                let error = refuse(css, why.unwrap_or_default());
+                let why = match why.unwrap_or_default() {
+                    "UnsupportedPseudoClassOrElement" => "a pseudo-class of it is not known",
+                    why => why,
+                };
+                let error = refuse(css, why);
                 match single_colon(css) {
                     Some(meant) => error.hint(format!("did you mean `:{meant}`?")),
+                    None if css.contains(":contains") => {
+                        error.hint("a text in quotes: dt:contains(\"ISBN\") + dd::text")
+                    }
                     None => error,
                 }
             })
@@ -137,17 +146,11 @@ impl CssPath {
             false => &self.within,
         };
         let own = within.element;
-        let hinted = self.hint.as_ref().map(move |hint| {
-            let all = own.descendent_elements();
-            all.filter(move |e| hint.fits(e) && selector.matches_with_scope(e, Some(own)))
-        });
-        let plain = self.hint.is_none().then(|| {
-            let is_match = selector.matches_with_scope(&own, Some(own));
-            let itself = is_match.then_some(own);
-            itself.into_iter().chain(own.select(selector))
-        });
-        let hinted = hinted.into_iter().flatten();
-        Ok(hinted.chain(plain.into_iter().flatten()))
+        let mut is_match = selector.matcher(own, budget)?;
+        let hint = self.hint.as_ref();
+        let fits = move |e: &ElementRef<'a>| hint.is_none_or(|hint| hint.fits(e));
+        let all = own.descendent_elements();
+        Ok(all.filter(move |e| fits(e) && is_match(e)))
     }
 
     /// The texts that are taken, `limit` at most.
@@ -463,6 +466,9 @@ mod tests {
             ("p:nth-of-type(2)::text", vec!["h"]),
             ("p[x]::attr('y')", vec!["2"]),
             ("nav::text", vec![]),
+            ("p:contains('g') + p::text", vec!["h"]),
+            ("b:contains('bc') ::text", vec!["b", "c"]),
+            ("p:contains('::text, (')::text", vec![]),
         ] {
             assert_eq!(texts(html, css), expected, "{css}");
         }
@@ -517,6 +523,10 @@ mod tests {
             ("li::attr(class)", 1),
             ("::attr(class)", 1),
             ("::text", 1),
+            ("ul:contains('x') p::text", 0),
+            ("li:contains('x') p::text", 1),
+            ("p:contains('x')::text", 1),
+            ("p:contains('y')::text", 0),
         ] {
             let path = CssPath::parse(css).unwrap();
             let found = path.texts(within, 9, &budget).unwrap();
@@ -534,6 +544,8 @@ mod tests {
             ("//a/text()", "XPath"),
             ("a::attr()", "neither"),
             ("a,,b", "empty"),
+            ("dt:contains(a b)", ":contains(\\\"ISBN\\\")"),
+            ("dt:eq(1)", "a pseudo-class of it is not known"),
         ] {
             let e = CssPath::parse(css).unwrap_err();
             let all = format!("{e} {:?}", e.hints());

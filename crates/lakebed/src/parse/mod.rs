@@ -10,7 +10,7 @@
 //! | `rules`, `field` | the rules as they were declared, read and checked |
 //! | `columns` | the columns of a schema that follow from them |
 //! | `page` | what they give for one page |
-//! | `css`, `html`, `tokens` | selectors of Scrapy's users over a tree with limits |
+//! | `css`, `select`, `html`, `tokens` | selectors of Scrapy's users over a tree with limits |
 //! | `json`, `structured` | JSONPath; JSON-LD and microdata |
 //! | `steps`, `numbers` | what is done to a value |
 //! | `command` | pages that a program of the user's parses |
@@ -30,6 +30,7 @@ mod json;
 mod numbers;
 mod page;
 mod rules;
+mod select;
 mod steps;
 mod structured;
 #[cfg(test)]

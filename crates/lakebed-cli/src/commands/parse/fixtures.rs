@@ -10,6 +10,7 @@ use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{ParseArgs, TextFormat};
+use crate::commands::parse::doubt::{never_there, only_rejects};
 use crate::commands::parse::page::try_file;
 use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled, write};
 use crate::context::Globals;
@@ -79,6 +80,13 @@ pub(super) fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Re
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&answer)?,
         TextFormat::Text => tell_test(&answer, &ruled.source.name, globals)?,
+    }
+    let printer = globals.printer;
+    for line in only_rejects(ruled, &answer.pages) {
+        printer.warn(line);
+    }
+    for line in never_there(&answer.pages) {
+        printer.warn(line);
     }
     Ok(if pass { Exit::Done } else { Exit::No })
 }

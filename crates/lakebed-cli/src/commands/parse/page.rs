@@ -1,7 +1,7 @@
 //! `parse --try`: what the rules give for one page.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lakebed::flow::find_page;
 use lakebed::parse::{EXPECTED_SUFFIX, Fixture, FixturePage, PageInput, parse_with};
@@ -45,7 +45,7 @@ pub(super) async fn try_page(
     let tried = match path.is_file() {
         true => {
             let tried = try_file(path, (args.url.as_deref(), args.stage.as_deref()), ruled)?;
-            tell_assumed(&tried, args, globals);
+            tell_assumed(&tried, path, args, globals);
             tried
         }
         false => {
@@ -81,7 +81,7 @@ pub(super) async fn try_page(
     Ok(if is_good { Exit::Done } else { Exit::No })
 }
 
-/// A file, as found at that URL for that stage.
+/// A file, as found at that URL for that stage; what is not given is that of its fixture, where it is one.
 pub(super) fn try_file(
     path: &Path,
     (url, stage): (Option<&str>, Option<&str>),
@@ -89,31 +89,16 @@ pub(super) fn try_file(
 ) -> Result<Tried> {
     let body = fs::read(path).map_err(|e| Error::io("read the page", path.display(), e))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let source = &ruled.source;
-    let made_up = format!(
-        "http://{}.invalid/{name}",
-        source.name.as_str().replace('_', "-")
-    );
-    let url = url.map(str::to_owned).or_else(|| source.url.clone());
-    let rules = source.parse.iter().flat_map(|p| &p.page);
-    let stage = match stage {
-        Some(stage) => stage.parse()?,
-        None => match rules.filter_map(|page| page.stage.clone()).next() {
-            Some(stage) => stage,
-            None => "page".parse()?,
-        },
+    let mut page = match known_page(path)? {
+        Some(known) => known,
+        None => assumed_page(path, &name, ruled)?,
     };
-    let page = FixturePage {
-        url: url.unwrap_or(made_up),
-        stage,
-        status: 200,
-        fetched_at: Instant::from_micros(0),
-        charset: None,
-        headers: match path.extension().is_some_and(|e| e == "json") {
-            true => vec!["Content-Type: application/json".to_owned()],
-            false => Vec::new(),
-        },
-    };
+    if let Some(url) = url {
+        page.url = url.to_owned();
+    }
+    if let Some(stage) = stage {
+        page.stage = stage.parse()?;
+    }
     Ok(Tried {
         parsed: ruled.parse(&page, &name, &body)?,
         page,
@@ -122,8 +107,51 @@ pub(super) fn try_file(
     })
 }
 
-/// What was assumed of a file that says neither where it was found nor for which stage.
-fn tell_assumed(tried: &Tried, args: &ParseArgs, globals: &Globals<'_>) {
+/// What stands beside a page that is a fixture.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(EXPECTED_SUFFIX);
+    beside.into()
+}
+
+/// The response that a fixture tells of.
+fn known_page(path: &Path) -> Result<Option<FixturePage>> {
+    let beside = beside(path);
+    match fs::read_to_string(&beside) {
+        Ok(text) => Ok(Some(
+            Fixture::parse(&text, &beside.display().to_string())?.page,
+        )),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read the file", beside.display(), e)),
+    }
+}
+
+/// The response of a file of which nothing is known.
+fn assumed_page(path: &Path, name: &str, ruled: &Ruled) -> Result<FixturePage> {
+    let source = &ruled.source;
+    let made_up = || {
+        let host = source.name.as_str().replace('_', "-");
+        format!("http://{host}.invalid/{name}")
+    };
+    let mut rules = source.parse.iter().flat_map(|p| &p.page);
+    Ok(FixturePage {
+        url: source.url.clone().unwrap_or_else(made_up),
+        stage: match rules.find_map(|page| page.stage.clone()) {
+            Some(stage) => stage,
+            None => "page".parse()?,
+        },
+        status: 200,
+        fetched_at: Instant::from_micros(0),
+        charset: None,
+        headers: match path.extension().is_some_and(|e| e == "json") {
+            true => vec!["Content-Type: application/json".to_owned()],
+            false => Vec::new(),
+        },
+    })
+}
+
+/// What was assumed of a file of which the call says neither where it was found nor for which stage.
+fn tell_assumed(tried: &Tried, path: &Path, args: &ParseArgs, globals: &Globals<'_>) {
     let mut assumed = Vec::new();
     if args.url.is_none() {
         assumed.push(format!("found at {} (`--url`)", tried.page.url));
@@ -132,9 +160,14 @@ fn tell_assumed(tried: &Tried, args: &ParseArgs, globals: &Globals<'_>) {
         assumed.push(format!("of stage `{}` (`--stage`)", tried.page.stage));
     }
     if !assumed.is_empty() {
-        globals
-            .printer
-            .info(format!("taken as {}", assumed.join(", ")));
+        let beside = beside(path);
+        let name = beside.file_name().unwrap_or_default().to_string_lossy();
+        let who = match beside.exists() {
+            true => format!(", as `{name}` beside it says"),
+            false => String::new(),
+        };
+        let assumed = assumed.join(", ");
+        globals.printer.info(format!("taken as {assumed}{who}"));
     }
 }
 
@@ -211,9 +244,7 @@ fn tell_short(expected: &PageExpectation, tried: &Tried, globals: &Globals<'_>) 
 
 /// Removes a fixture.
 fn take_away(page: &Path) -> Result<()> {
-    let mut beside = page.as_os_str().to_owned();
-    beside.push(EXPECTED_SUFFIX);
-    for path in [page, Path::new(&beside)] {
+    for path in [page, &beside(page)] {
         match fs::remove_file(path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove the file", path.display(), e));

@@ -90,7 +90,12 @@ fn tell(schema: &RuleSchema, globals: &Globals<'_>) -> Result<()> {
         SchemaFileState::Edited => "was edited, and is not what the rules give",
     };
     printer.line(format!("{dataset}: version {version}, {what}: {file}"))?;
-    for line in &schema.difference {
+    // What nobody published needs no comparison, unless people edited it.
+    let lines = match schema.state {
+        SchemaFileState::Written if !schema.fields.is_empty() => &schema.fields,
+        _ => &schema.difference,
+    };
+    for line in lines {
         printer.line(format!("  {}", message_text(line)))?;
     }
     if schema.state == SchemaFileState::Edited {

@@ -20,7 +20,7 @@ use super::new::{MADE_UP_HOST, NO_CONTACT};
 use super::private::find_private;
 use crate::args::{SourceTestArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan};
-use crate::commands::parse::{Ruled, TestedPage, test_pages};
+use crate::commands::parse::{Ruled, TestedPage, never_there, only_rejects, test_pages};
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::table::count;
@@ -140,6 +140,7 @@ fn check_fixtures(ruled: &Ruled, tested: &Result<Vec<TestedPage>>) -> Check {
             (true, None) => {}
         }
     }
+    found.extend(only_rejects(ruled, pages));
     let seen: BTreeSet<&str> = pages
         .iter()
         .filter_map(|p| p.parsed.as_ref()?.page.as_deref())
@@ -148,10 +149,11 @@ fn check_fixtures(ruled: &Ruled, tested: &Result<Vec<TestedPage>>) -> Check {
     let missing = kinds.iter().filter(|kind| !seen.contains(kind.as_str()));
     found.extend(missing.map(|kind| format!("no fixture is a page of the kind `{kind}`")));
     if found.is_empty() {
-        return Check::pass(
-            "fixtures",
-            format!("{} as expected", count(pages.len() as u64, "page")),
-        );
+        let as_expected = format!("{} as expected", count(pages.len() as u64, "page"));
+        let mut check = Check::pass("fixtures", as_expected);
+        let doubts = never_there(pages).into_iter();
+        check.found.extend(doubts.map(|d| format!("warning: {d}")));
+        return check;
     }
     Check::fail(
         "fixtures",

@@ -93,6 +93,9 @@ pub(crate) async fn new(args: SourceNewArgs, globals: &Globals<'_>) -> Result<Ex
     }
     context.put_sources().await?;
     tell(&files, &source, globals)?;
+    if args.contact.is_none() {
+        warn_of_no_contact(&source, &project.source_file(&name), globals);
+    }
     Ok(Exit::Done)
 }
 
@@ -154,6 +157,16 @@ fn agent(name: &SourceName, contact: Option<&str>) -> Result<String> {
     };
     let agent = format!("{name}-crawler/1.0 ({contact})");
     Ok(agent.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Who is crawled must be able to reach somebody.
+fn warn_of_no_contact(source: &SourceConfig, file: &Path, globals: &Globals<'_>) {
+    let nobody = NO_CONTACT.trim_start_matches("+mailto:");
+    let name = &source.name;
+    globals.printer.warn(format!(
+        "without `--contact`, crawls call themselves `{nobody}`, whom nobody reaches: write yours into `user_agent` of {} before `lakebed run {name}`",
+        file.display()
+    ));
 }
 
 /// What cannot stand in a text of TOML as it is.

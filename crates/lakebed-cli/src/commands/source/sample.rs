@@ -21,7 +21,7 @@ use crate::args::{SourceSampleArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan, stop_signal, tell_worker};
 use crate::commands::parse::{Ruled, save, test_pages};
 use crate::commands::queue::SAMPLE_FOLDER;
-use crate::commands::skeleton::is_skeleton_page;
+use crate::commands::skeleton::{is_skeleton_page, skeleton_pages};
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::progress::CrawlProgress;
@@ -112,10 +112,11 @@ pub(crate) async fn sample(args: SourceSampleArgs, globals: &Globals<'_>) -> Res
     };
     let pages = pages_of(&sampled, ruled.as_ref())?;
     tell(&sampled, &pages, globals)?;
-    tell_unseen(&plan, &pages, globals);
     if let (true, Some(ruled)) = (args.save, &ruled) {
         keep_first_of_each(&pages, ruled, globals)?;
     }
+    let saved = ruled.as_ref().filter(|_| args.save);
+    tell_unseen(&plan, &pages, saved, globals);
     let is_good = !pages.is_empty() && matches!(sampled.end, WorkerEnd::Full | WorkerEnd::Drained);
     Ok(if is_good { Exit::Done } else { Exit::No })
 }
@@ -227,14 +228,29 @@ fn tell(sampled: &Sampled, pages: &[SampledPage], globals: &Globals<'_>) -> Resu
     Ok(())
 }
 
-/// Stages of which no page came, and how to get one.
-fn tell_unseen(plan: &CrawlPlan, pages: &[SampledPage], globals: &Globals<'_>) {
+/// Stages of which no page came, and how to get one; of rules whose fixtures are kept, that those that were made up
+/// are still there.
+fn tell_unseen(
+    plan: &CrawlPlan,
+    pages: &[SampledPage],
+    saved: Option<&Ruled>,
+    globals: &Globals<'_>,
+) {
+    let (printer, source) = (globals.printer, &plan.run.source);
     let stages = plan.config.stage.keys().map(StageName::as_str);
     let is_unseen = |stage: &&str| pages.iter().all(|page| page.stage != **stage);
     for stage in stages.filter(|s| !pages.is_empty() && is_unseen(s)) {
-        globals.printer.hint(format!(
-            "no page of stage `{stage}`: `echo '{{\"url\": \"URL\", \"stage\": \"{stage}\"}}' | lakebed source sample {} --seeds -` fetches one",
-            plan.run.source
+        let invented = saved.map(|ruled| skeleton_pages(&ruled.folder().join("fixtures"), stage));
+        for page in invented.into_iter().flatten() {
+            let name = page.file_name().unwrap_or_default().to_string_lossy();
+            printer.warn(format!(
+                "`{name}` is still the page that the skeleton invented: no page of stage `{stage}` came in its place"
+            ));
+        }
+        let save = if saved.is_some() { " --save" } else { "" };
+        printer.hint(format!(
+            "no page of stage `{stage}`: `echo '{{\"url\": \"URL\", \"stage\": \"{stage}\"}}' | lakebed source sample {source} --seeds -{save}` fetches one, \
+             and so does a rule of [[parse.page.follow]] that finds its link, when it is sampled again"
         ));
     }
 }

@@ -47,6 +47,8 @@ pub struct RuleSchema {
     pub state: SchemaFileState,
     /// From what the file said to what the rules give, a line each; none where there was no file.
     pub difference: Vec<String>,
+    /// The fields of a first version with their types, a line each; none of a later one.
+    pub fields: Vec<String>,
 }
 
 /// How schema files are written.
@@ -97,6 +99,7 @@ pub async fn write_rule_schemas(
                 file: None,
                 state: SchemaFileState::Published,
                 difference: Vec::new(),
+                fields: Vec::new(),
             },
         });
     }
@@ -111,6 +114,7 @@ fn put_file(
     let path = project.schema_file(&spec.dataset, spec.version);
     let body = render_toml(spec);
     let text = format!("{HEAD}{}\n{body}", ContentHash::of(body.as_bytes()).short());
+    let is_first = spec.base.is_none();
     let mut difference = Vec::new();
     let state = match std::fs::read_to_string(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -122,7 +126,14 @@ fn put_file(
             let same = match registry::parse(&there, path.display()) {
                 Ok(known) => {
                     let diff = registry::diff(&known, spec);
-                    difference.extend(diff.to_text().lines().map(str::to_owned));
+                    match is_first {
+                        true => compare_names("", &known.fields, &spec.fields, &mut difference),
+                        false => difference.extend(diff.to_text().lines().map(str::to_owned)),
+                    }
+                    if difference.is_empty() && !diff.is_empty() {
+                        difference
+                            .push("the order of the fields, or what is said of them".to_owned());
+                    }
                     diff.is_empty()
                 }
                 Err(e) => {
@@ -147,7 +158,36 @@ fn put_file(
         file: Some(path),
         state,
         difference,
+        fields: match is_first {
+            true => spec.fields.iter().map(typed).collect(),
+            false => Vec::new(),
+        },
     })
+}
+
+/// `price decimal(12,2)`
+fn typed(field: &FieldSpec) -> String {
+    let required = if field.required { ", required" } else { "" };
+    format!("{} {}{required}", field.name, field.field_type)
+}
+
+/// Where the fields of two texts differ that nobody published: ids that nobody relies on say nothing.
+fn compare_names(path: &str, known: &[FieldSpec], new: &[FieldSpec], told: &mut Vec<String>) {
+    let of = |fields: &[FieldSpec], name: &str| fields.iter().find(|f| f.name == name).cloned();
+    for field in new {
+        let Some(there) = of(known, &field.name) else {
+            told.push(format!("+ {path}{}", typed(field)));
+            continue;
+        };
+        let (before, after) = (typed(&there), typed(field));
+        if before != after {
+            told.push(format!("~ {path}{before}: the rules give {after}"));
+        }
+        let below = format!("{path}{}.", field.name);
+        compare_names(&below, &there.fields, &field.fields, told);
+    }
+    let gone = known.iter().filter(|f| of(new, &f.name).is_none());
+    told.extend(gone.map(|f| format!("- {path}{}", typed(f))));
 }
 
 /// Whether a file is as such a call left it.
