@@ -69,7 +69,7 @@ impl CheckedIntegers {
         // Sums of decimals have a digit more than their sides, where there is one left.
         let is_of_decimals = one.is_decimal() && other.is_decimal();
         let is_full = || expr.get_type(schema).is_ok_and(|of| is_full_decimal(&of));
-        if !is_of_integers && !(is_of_decimals && is_full()) {
+        if !(is_of_integers || is_of_decimals && is_full()) {
             return Ok(Transformed::no(expr));
         }
         let sides = vec![left.as_ref().clone(), right.as_ref().clone()];
