@@ -1,5 +1,10 @@
 //! The first hour with a site of one's own: what is told where the skeleton's rules, or its pages, do not fit it.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails here fails the test that called it"
+)]
+
 use std::fs;
 
 use crate::lake::TestLake;

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use scraper::{Html, Selector};
+use scraper::Html;
 
 use crate::config::{CrawlConfig, ScopeConfig};
 use crate::error::{Error, Result};
 use crate::name::{ContentHash, StageName};
-use crate::parse::read_html;
+use crate::parse::{Selector, read_html};
 use crate::queue::{DoneSpec, Expectation, KeyScope, NewRequest};
 use crate::spec::{CanonicalUrl, QueryOrder};
 
@@ -119,7 +119,7 @@ impl LinkRules {
             .and_then(|selector| first_number(html, selector));
         let group = (rule.total.is_some() || rule.group.is_some()).then(|| group_of(rule, page));
         let mut seen = BTreeSet::new();
-        for element in html.select(&rule.selector) {
+        for element in rule.selector.select(html) {
             let Some(link) = element.value().attr(&rule.attribute).map(str::trim) else {
                 continue;
             };
@@ -196,8 +196,8 @@ fn split_attribute(css: &str) -> (&str, &str) {
 fn base_of(html: &Html, url: &CanonicalUrl) -> CanonicalUrl {
     let base = Selector::parse("base[href]").ok();
     let href = base.and_then(|s| {
-        html.select(&s)
-            .next()?
+        s.select(html)
+            .first()?
             .value()
             .attr("href")
             .map(str::to_owned)
@@ -208,7 +208,7 @@ fn base_of(html: &Html, url: &CanonicalUrl) -> CanonicalUrl {
 
 /// The first number in the text of the first such element: `共 1,042 筆` is 1042.
 fn first_number(html: &Html, selector: &Selector) -> Option<u64> {
-    let text: String = html.select(selector).next()?.text().collect();
+    let text: String = selector.select(html).first()?.text().collect();
     let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     let end = digits
         .find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '\u{ff0c}' | '_'))
@@ -238,7 +238,16 @@ mod tests {
         follow = [
             { stage = 'detail', css = 'a.item', total = '.total' },
             { stage = 'list', css = 'a[data-next]::attr(data-next)' },
+            { stage = 'list', css = 'a:contains(下一頁)' },
         ]";
+
+    #[test]
+    fn a_link_is_known_by_its_text() {
+        let done = follow("<a href='?page=2'><b>下一</b>頁 »</a><a href='?page=0'>上一頁</a>");
+        let urls: Vec<_> = done.children.iter().map(|c| c.url.as_str()).collect();
+        let here = CanonicalUrl::parse("http://a.test/list/台北?page=2", QueryOrder::Kept);
+        assert_eq!(urls, [here.unwrap().as_str()]);
+    }
 
     fn follow(html: &str) -> DoneSpec {
         let config: CrawlConfig = crate::config::parse_toml(CONFIG, "source.toml").unwrap();

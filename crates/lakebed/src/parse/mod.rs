@@ -42,3 +42,4 @@ pub use fixture::{Difference, EXPECTED_SUFFIX, Fixture, FixturePage, differences
 pub(crate) use html::read_html;
 pub use page::{PageInput, parse_page, whole_page};
 pub use rules::Rules;
+pub(crate) use select::Selector;

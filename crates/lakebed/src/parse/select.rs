@@ -16,7 +16,7 @@ use ego_tree::iter::Edge;
 use html5ever::Namespace;
 use scraper::error::SelectorErrorKind;
 use scraper::selector::{CssLocalName, CssString, PseudoElement};
-use scraper::{CaseSensitivity, ElementRef, Node};
+use scraper::{CaseSensitivity, ElementRef, Html, Node};
 use selectors::attr::{AttrSelectorOperation, NamespaceConstraint};
 use selectors::bloom::BloomFilter;
 use selectors::context::{
@@ -33,7 +33,7 @@ use crate::parse::budget::{Budget, PageError};
 
 /// A list of selectors.
 #[derive(Debug, Clone)]
-pub(super) struct Selector {
+pub(crate) struct Selector {
     list: SelectorList<Css>,
     /// The texts of its `:contains`.
     texts: Vec<String>,
@@ -43,11 +43,20 @@ pub(super) struct Selector {
 type Found = [HashSet<NodeId>];
 
 impl Selector {
-    pub(super) fn parse(css: &str) -> Result<Self, SelectorErrorKind> {
+    /// Reads a list.
+    pub(crate) fn parse(css: &str) -> Result<Self, SelectorErrorKind> {
         let reader = Reader::default();
         let list = SelectorList::parse(&reader, &mut Parser::new(css), ParseRelative::No)?;
         let texts = reader.texts.into_inner();
         Ok(Self { list, texts })
+    }
+
+    /// The elements of a page that match, in document order.
+    pub(crate) fn select<'a>(&self, html: &'a Html) -> Vec<ElementRef<'a>> {
+        let own = html.root_element();
+        let found = self.texts.iter().map(|t| holders(own, t).0).collect();
+        let is_match = self.matching(own, found);
+        own.descendent_elements().filter(is_match).collect()
     }
 
     /// Says of elements within `own`, and of itself, whether they match.
@@ -56,11 +65,24 @@ impl Selector {
         own: ElementRef<'a>,
         budget: &Budget,
     ) -> Result<impl FnMut(&ElementRef<'a>) -> bool + use<'a, 's>, PageError> {
-        let found: Result<Vec<_>, _> = self.texts.iter().map(|t| holders(own, t, budget)).collect();
-        let (found, scope) = (found?, own.opaque());
+        let mut found = Vec::new();
+        for text in &self.texts {
+            let (held, cost) = holders(own, text);
+            budget.spend(cost)?;
+            found.push(held);
+        }
+        Ok(self.matching(own, found))
+    }
+
+    fn matching<'a, 's>(
+        &'s self,
+        own: ElementRef<'a>,
+        found: Vec<HashSet<NodeId>>,
+    ) -> impl FnMut(&ElementRef<'a>) -> bool + use<'a, 's> {
+        let scope = own.opaque();
         // They are known by where the selectors lie, which outlive them here.
         let mut caches = SelectorCaches::default();
-        Ok(move |element: &ElementRef<'a>| {
+        move |element: &ElementRef<'a>| {
             let mut context = MatchingContext::new(
                 MatchingMode::Normal,
                 None,
@@ -73,16 +95,12 @@ impl Selector {
             context.extra_data = Some(found.as_slice());
             let mut list = self.list.slice().iter();
             list.any(|s| matches_selector(s, 0, None, &Candidate(*element), &mut context))
-        })
+        }
     }
 }
 
-/// The elements within `own`, and itself, whose text contains another.
-fn holders(
-    own: ElementRef<'_>,
-    wanted: &str,
-    budget: &Budget,
-) -> Result<HashSet<NodeId>, PageError> {
+/// The elements within `own`, and itself, whose text contains another; what it cost to find them.
+fn holders(own: ElementRef<'_>, wanted: &str) -> (HashSet<NodeId>, u64) {
     let (mut text, mut open, mut spans) = (String::new(), Vec::new(), Vec::new());
     for edge in own.traverse() {
         match edge {
@@ -98,7 +116,7 @@ fn holders(
             Edge::Close(_) => {}
         }
     }
-    budget.spend((text.len() + spans.len()) as u64)?;
+    let cost = (text.len() + spans.len()) as u64;
     let places = places_of(wanted, &text);
     let holds = |span: &std::ops::Range<usize>| {
         // All are equally long: if the first does not end in time, none does.
@@ -107,7 +125,7 @@ fn holders(
         first.is_some_and(|place| place + wanted.len() <= span.end)
     };
     let held = spans.into_iter().filter(|(_, span)| holds(span));
-    Ok(held.map(|(id, _)| id).collect())
+    (held.map(|(id, _)| id).collect(), cost)
 }
 
 /// Where a text stands in another, also where it overlaps itself.

@@ -10,6 +10,7 @@ use crate::spec::{CaptureRecord, ParsedPage, RunKey};
 mod books;
 mod command;
 mod hostile;
+mod sheet;
 
 fn rules_of(source: &str, parse: &str) -> crate::Result<Rules> {
     let name: SourceName = source.parse().unwrap();
