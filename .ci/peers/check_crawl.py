@@ -189,7 +189,8 @@ def forbidden(options, folder) -> None:
 
 def circuit(options, folder) -> None:
     with Site(options.lakebed, "--listings", 400) as site:
-        project = Project(options.lakebed, folder, site, seeds=site.details(), window=20)
+        details = [json.dumps({"url": url, "stage": "detail"}) for url in site.details()]
+        project = Project(options.lakebed, folder, site, seeds=details, window=20)
         before = site.stats()["total"]["requests"]
         site.faults("forbid")
         code, _, err = project.crawl()
