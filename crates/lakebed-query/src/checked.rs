@@ -113,7 +113,7 @@ impl Calculation {
             Self::Multiply => mul(one, other),
         };
         match done {
-            Ok(result) => check_digits(result),
+            Ok(result) => self.check_digits(result),
             Err(ArrowError::ArithmeticOverflow(what)) => {
                 let what = what.trim_start_matches("Overflow happened on: ");
                 Err(no_place(what, &one.get().0.data_type().to_string()))
@@ -121,11 +121,34 @@ impl Calculation {
             Err(other) => Err(other.into()),
         }
     }
+
+    /// Refuses decimals with more digits than their type has: as bits, they have a place there.
+    fn check_digits(self, result: ArrayRef) -> Result<ArrayRef> {
+        let checked = match result.data_type() {
+            DataType::Decimal128(digits, _) => result
+                .as_primitive::<Decimal128Type>()
+                .validate_decimal_precision(*digits),
+            DataType::Decimal256(digits, _) => result
+                .as_primitive::<Decimal256Type>()
+                .validate_decimal_precision(*digits),
+            _ => Ok(()),
+        };
+        match checked {
+            Ok(()) => Ok(result),
+            Err(_) => {
+                let what = self.operator().to_string();
+                Err(no_place(&what, &result.data_type().to_string()))
+            }
+        }
+    }
 }
 
 fn no_place(what: &str, of: &str) -> DataFusionError {
     let error = Error::invalid(format!("the result of `{what}` has no place in {of}"))
-        .hint("cast what is calculated with first: CAST(... AS BIGINT), CAST(... AS DECIMAL(38, 0)), or AS DOUBLE where the last digits do not count");
+        .hint(match of.starts_with("Decimal") {
+            true => "there is no longer decimal: fewer digits behind the point, or CAST(... AS DOUBLE) where the last digits do not count",
+            false => "calculate with a larger type: CAST(... AS BIGINT), or CAST(... AS DECIMAL(38, 0))",
+        });
     DataFusionError::External(Box::new(error))
 }
 
@@ -136,23 +159,6 @@ fn is_full_decimal(of: &DataType) -> bool {
         DataType::Decimal128(DECIMAL128_MAX_PRECISION, _)
             | DataType::Decimal256(DECIMAL256_MAX_PRECISION, _)
     )
-}
-
-/// Refuses decimals with more digits than their type has: as bits, they have a place there.
-fn check_digits(result: ArrayRef) -> Result<ArrayRef> {
-    let checked = match result.data_type() {
-        DataType::Decimal128(digits, _) => result
-            .as_primitive::<Decimal128Type>()
-            .validate_decimal_precision(*digits),
-        DataType::Decimal256(digits, _) => result
-            .as_primitive::<Decimal256Type>()
-            .validate_decimal_precision(*digits),
-        _ => Ok(()),
-    };
-    match checked {
-        Ok(()) => Ok(result),
-        Err(_) => Err(no_place("a calculation", &result.data_type().to_string())),
-    }
 }
 
 /// `a + b`, `a - b` or `a * b` of integers of one type, or of decimals.

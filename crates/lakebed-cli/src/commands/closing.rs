@@ -42,7 +42,7 @@ pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks
     }
     if has(&lacks) && done > 0 {
         steps.push(format!(
-            "`lakebed run {source} --date {date} --run {next}` is a sweep: it fetches the seeds anew, beside this run"
+            "`lakebed run {source} --date {date} --run {next}` is a sweep: it fetches the seeds anew, beside this run, which a person then accepts as below"
         ));
     }
     if done > 0 {

@@ -197,7 +197,7 @@ fn base_of(html: &Html, url: &CanonicalUrl) -> CanonicalUrl {
     let base = Selector::parse("base[href]").ok();
     let href = base.and_then(|s| {
         s.select(html)
-            .first()?
+            .next()?
             .value()
             .attr("href")
             .map(str::to_owned)
@@ -208,7 +208,7 @@ fn base_of(html: &Html, url: &CanonicalUrl) -> CanonicalUrl {
 
 /// The first number in the text of the first such element: `共 1,042 筆` is 1042.
 fn first_number(html: &Html, selector: &Selector) -> Option<u64> {
-    let text: String = selector.select(html).first()?.text().collect();
+    let text: String = selector.select(html).next()?.text().collect();
     let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     let end = digits
         .find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '\u{ff0c}' | '_'))

@@ -52,11 +52,14 @@ impl Selector {
     }
 
     /// The elements of a page that match, in document order.
-    pub(crate) fn select<'a>(&self, html: &'a Html) -> Vec<ElementRef<'a>> {
+    pub(crate) fn select<'a, 's>(
+        &'s self,
+        html: &'a Html,
+    ) -> impl Iterator<Item = ElementRef<'a>> + use<'a, 's> {
         let own = html.root_element();
         let found = self.texts.iter().map(|t| holders(own, t).0).collect();
         let is_match = self.matching(own, found);
-        own.descendent_elements().filter(is_match).collect()
+        own.descendent_elements().filter(is_match)
     }
 
     /// Says of elements within `own`, and of itself, whether they match.

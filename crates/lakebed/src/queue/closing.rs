@@ -4,7 +4,7 @@
 //! (by the plan and by each page), what is there, how each request ended, and the progress that the
 //! workers counted on their way. [`ClosingRules::judge`] is a pure function over them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -213,19 +213,18 @@ impl ClosingRules {
 
     /// CRL-2: stages that nothing leads to any more: a redesign ends here, not in a green day of one page.
     fn judge_links(&self, books: &RunBooks, breaches: &mut Vec<Breach>) {
-        let done_all = books.stages.values().map(|s| s.done).sum();
-        let mut unreached: BTreeMap<&str, u64> = BTreeMap::new();
-        for link in &self.links {
-            let done = match &link.from {
-                Some(from) => books.stages.get(from).map_or(0, |s| s.done),
-                None => done_all,
+        let is_reached = |stage: &str| books.stages.get(stage).is_some_and(|s| s.of_date > 0);
+        let unreached: BTreeSet<&str> = self.links.iter().map(|link| link.to.as_str()).collect();
+        for stage in unreached.into_iter().filter(|stage| !is_reached(stage)) {
+            let leads = |from: &str| {
+                let mut links = self.links.iter().filter(|link| link.to == stage);
+                links.any(|link| link.from.as_deref().is_none_or(|own| own == from))
             };
-            let is_reached = books.stages.get(&link.to).is_some_and(|s| s.of_date > 0);
-            if done > 0 && !is_reached {
-                *unreached.entry(&link.to).or_default() += done;
+            let read = books.stages.iter().filter(|(from, _)| leads(from));
+            let pages: u64 = read.map(|(_, s)| s.done).sum();
+            if pages == 0 {
+                continue;
             }
-        }
-        for (stage, pages) in unreached {
             let message = match books.children.out_of_scope {
                 0 => format!(
                     "{pages} pages were read and none has a link to the stage `{stage}`: has the markup changed? Where that may be, the rule of `follow` says `may_be_empty = true`"

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
-use crate::queue::cell::hex;
+use crate::queue::cell::{hex, unsigned};
 use crate::queue::db::{DbRow, Fault, in_tx, values};
-use crate::queue::family::{family_of, listed as family_list};
+use crate::queue::family::{family_of, listed};
 use crate::queue::run_row::require_state;
 use crate::queue::{Coverage, Queue, RequestState, RunOptions, RunRecord, RunState};
 use crate::spec::{RunKey, TerminalRecord, TerminalState};
@@ -257,11 +257,19 @@ pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
     })
 }
 
+/// That a dead request is in a run of this family in another state: done, or tried again.
+fn retried(family: &str) -> String {
+    format!(
+        "q.request_key IN (SELECT o.request_key FROM queue_request_state os JOIN queue_request o ON o.id = os.id \
+         WHERE os.run_id IN ({family}) AND os.state <> 4)"
+    )
+}
+
 /// Why there is nothing to try again, and what is dead instead.
 fn nothing_dead(
     run: &RunKey,
     class: Option<&ErrorClass>,
-    (dead, retried): (&BTreeMap<String, u64>, usize),
+    (dead, retried): (&BTreeMap<String, u64>, u64),
 ) -> Error {
     let RunKey { source, date, run } = run;
     let of = format!("of `{source}` on {date}, run `{run}`");
@@ -304,11 +312,11 @@ impl Queue {
             .hint("while it is open, workers try its requests again by themselves"));
         }
         // Counted before anything is made: a run that nobody seeds would stand in the way of its date for ever.
-        let retried = self.list_retried(&old).await?;
-        let dead = self.count_dead(run_id, &retried).await?;
+        let family = self.list_family(&old).await?;
+        let (dead, retried) = self.count_dead(run_id, &family).await?;
         let wanted = |c: &String| class.is_none_or(|class| class.as_str() == c);
         if !dead.keys().any(wanted) {
-            return Err(nothing_dead(&old.key, class, (&dead, retried.len())));
+            return Err(nothing_dead(&old.key, class, (&dead, retried)));
         }
         let options = RunOptions {
             coverage: Coverage::Partial,
@@ -332,6 +340,8 @@ impl Queue {
         loop {
             let dead = self.list_requests(&filter).await?;
             let Some(last) = dead.last() else { break };
+            let page = (filter.after, last.id);
+            let retried = self.list_retried((run_id, &family), page).await?;
             filter.after = last.id;
             let mut seeds = Vec::with_capacity(dead.len());
             for record in dead.iter().filter(|r| !retried.contains(&r.id)) {
@@ -344,18 +354,29 @@ impl Queue {
             .await
     }
 
-    /// The dead requests of a run that another run of its family has done, or is at: they are tried again once.
-    async fn list_retried(&self, run: &RunRecord) -> Result<BTreeSet<i64>> {
+    /// The runs of the family, as SQL lists them.
+    async fn list_family(&self, run: &RunRecord) -> Result<String> {
+        let mut tx = self.reading("look for the runs of the family").await?;
+        let family = family_of(&mut tx, run).await;
+        let family =
+            family.map_err(|e| e.into_error("look for the runs of the family", self.place()))?;
+        Ok(listed(&family))
+    }
+
+    /// Of the dead requests of a run behind `after`, up to `last`, those that a run of its family has done, or is at.
+    async fn list_retried(
+        &self,
+        (run_id, family): (i64, &str),
+        (after, last): (i64, i64),
+    ) -> Result<BTreeSet<i64>> {
         let mut tx = self.reading("look what was tried again").await?;
         let listed = async {
-            let family = family_list(&family_of(&mut tx, run).await?);
+            let retried = retried(family);
             let sql = format!(
-                "SELECT s.id FROM queue_request_state s JOIN queue_request q ON q.id = s.id WHERE s.run_id = ? AND s.state = ? \
-                 AND q.request_key IN (SELECT o.request_key FROM queue_request_state os JOIN queue_request o ON o.id = os.id \
-                 WHERE os.run_id IN ({family}) AND os.state <> ?)"
+                "SELECT s.id FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
+                 WHERE s.run_id = ? AND s.state = 4 AND s.id > ? AND s.id <= ? AND {retried}"
             );
-            let dead = RequestState::Dead.code();
-            let rows = tx.rows(&sql, values![run.id, dead, dead]).await?;
+            let rows = tx.rows(&sql, values![run_id, after, last]).await?;
             let ids = rows.iter().map(|row| row.int(0));
             Ok::<_, Fault>(ids.collect::<Result<BTreeSet<_>, sqlx::Error>>()?)
         };
@@ -364,26 +385,31 @@ impl Queue {
             .map_err(|e| e.into_error("look what was tried again", self.place()))
     }
 
-    /// Dead requests of a run by class, without those that were tried again.
-    async fn count_dead(
-        &self,
-        run_id: i64,
-        retried: &BTreeSet<i64>,
-    ) -> Result<BTreeMap<String, u64>> {
+    /// The dead requests of a run that nobody has tried again, by class; and how many others there are.
+    async fn count_dead(&self, run_id: i64, family: &str) -> Result<(BTreeMap<String, u64>, u64)> {
         let mut tx = self.reading("count what is dead").await?;
         let counted = async {
-            let sql = "SELECT id, class FROM queue_request_state WHERE run_id = ? AND state = ?";
-            let rows = tx
-                .rows(sql, values![run_id, RequestState::Dead.code()])
-                .await?;
-            let mut counts = BTreeMap::new();
-            for row in &rows {
-                if !retried.contains(&row.int(0)?) {
-                    let class = row.maybe_text(1)?.unwrap_or_default();
-                    *counts.entry(class).or_insert(0) += 1;
+            let (mut dead, mut others) = (BTreeMap::new(), 0);
+            let of = "SELECT s.class, count(*) FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
+                WHERE s.run_id = ? AND s.state = 4";
+            let all = format!("{of} GROUP BY s.class");
+            for row in tx.rows(&all, values![run_id]).await? {
+                let class = row.maybe_text(0)?.unwrap_or_default();
+                dead.insert(class, unsigned(row.int(1)?));
+            }
+            let again = format!("{of} AND {} GROUP BY s.class", retried(family));
+            for row in tx.rows(&again, values![run_id]).await? {
+                let (class, n) = (
+                    row.maybe_text(0)?.unwrap_or_default(),
+                    unsigned(row.int(1)?),
+                );
+                others += n;
+                if let Some(count) = dead.get_mut(&class) {
+                    *count = count.saturating_sub(n);
                 }
             }
-            Ok::<_, Fault>(counts)
+            dead.retain(|_, count| *count > 0);
+            Ok::<_, Fault>((dead, others))
         };
         counted
             .await

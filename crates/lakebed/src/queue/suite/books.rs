@@ -6,6 +6,7 @@ use crate::queue::{
     BreachKind, ClosingRules, DoneSpec, Expectation, Finish, NewRequest, Queue, RunOptions,
     RunRecord, RunState, StageLink,
 };
+use crate::spec::RunKey;
 
 fn kinds(closing: &crate::queue::ClosingRecord) -> Vec<BreachKind> {
     closing.breaches.iter().map(|b| b.kind).collect()
@@ -334,10 +335,11 @@ pub(super) async fn stages_that_nothing_leads_to_are_red(backend: impl Backend) 
         []
     );
     assert_eq!(judge(vec![link(Some("other"), "detail")]), []);
-    assert_eq!(
-        judge(vec![link(None, "detail")])[0].kind,
-        BreachKind::NoLinks
-    );
+    // Two rules that lead to one stage, and one of any stage, count a page once.
+    let twice = link(Some(&stage), "detail");
+    let found = judge(vec![link(None, "detail"), twice.clone(), twice]);
+    assert_eq!((found.len(), found[0].kind), (1, BreachKind::NoLinks));
+    assert!(found[0].message.starts_with("3 pages"), "{found:?}");
     let needs_detail = rules(vec![link(Some(&stage), "detail")]);
     assert_eq!(
         closing(&queue, &run, &needs_detail).await,
@@ -361,5 +363,19 @@ pub(super) async fn stages_that_nothing_leads_to_are_red(backend: impl Backend) 
     assert_eq!(
         closing(&queue, &run, &needs_detail).await,
         (RunState::Closed, vec![])
+    );
+    let other = RunKey {
+        date: "2026-12-01".parse().unwrap(),
+        ..run.key
+    };
+    let run = queue.create_run(&other, &RunOptions::default()).await;
+    let run = run.unwrap();
+    queue.begin_seeding(run.id).await.unwrap();
+    let _stats = queue.add_seeds(run.id, &pages(5..6), 0).await.unwrap();
+    let run = queue.open_run(run.id, 1, "plan").await.unwrap();
+    assert_eq!(drain(&queue, &worker, &run).await, 1);
+    assert_eq!(
+        closing(&queue, &run, &needs_detail).await,
+        (RunState::Closed, vec![BreachKind::NoLinks])
     );
 }
