@@ -10,7 +10,10 @@ pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks
     }
     let RunKey { source, date, run } = run;
     let state = |name: &str| books.states.get(name).copied().unwrap_or(0);
-    let done = books.family.map_or(state("done"), |family| family.done);
+    let (done, dead) = match &books.family {
+        Some(family) => (family.done, family.dead()),
+        None => (state("done"), state("dead")),
+    };
     let of = match run.as_str() {
         "day" => format!("{source} --date {date}"),
         run => format!("{source} --date {date} --run {run}"),
@@ -23,10 +26,9 @@ pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks
         )];
     }
     let mut steps = Vec::new();
-    if state("dead") > 0 {
+    if dead > 0 {
         steps.push(format!(
-            "`lakebed queue retry {of} --as {next}` tries the {} dead again; the same command then goes on with that run, and both are judged together",
-            state("dead")
+            "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; the same command then goes on with that run, and both are judged together"
         ));
     }
     let lacks = [

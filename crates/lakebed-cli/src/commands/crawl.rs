@@ -11,11 +11,12 @@ use lakebed::crawl::{
 };
 use lakebed::flow::PlanHead;
 use lakebed::name::StageName;
+use lakebed::pack::PackReport;
 use lakebed::parse::Rules;
 use lakebed::queue::{
     Acceptance, Breach, BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState,
 };
-use lakebed::spec::RunKey;
+use lakebed::spec::{RunKey, TerminalRecord};
 use lakebed::{Error, Result};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -241,7 +242,8 @@ async fn accept(
     let (plan, run) = go_on_with_successor(queue, plan, run, globals).await?;
     let settings = Settings::load(&globals.find_project()?, &globals.layers())?;
     let by = settings.user.value.as_deref();
-    let closed = crawl::accept_run(queue, &plan, run.id, (by, note)).await?;
+    let pack = async |terminals| pack_run(&plan, terminals, globals).await;
+    let closed = crawl::accept_run(queue, &plan, run.id, (by, note), pack).await?;
     tell_closed(&closed, globals)?;
     let of = format!("{} --date {}", plan.run.source, plan.run.date);
     globals.printer.hint(format!(
@@ -311,20 +313,26 @@ struct CloseAnswer<'a> {
     pack: Option<&'a PackStatistics>,
 }
 
+async fn pack_run(
+    plan: &CrawlPlan,
+    terminals: Vec<TerminalRecord>,
+    globals: &Globals<'_>,
+) -> Result<PackReport> {
+    let context = Context::open(globals).await?;
+    let by = context.by(Some(plan.run.run.clone()), None);
+    let (lake, catalog) = (context.lake(), context.catalog());
+    let report = crawl::pack_run(lake, &*catalog, by, plan, terminals).await?;
+    context.follow_log(&report.dataset).await;
+    Ok(report)
+}
+
 async fn close_run(
     queue: &Queue,
     plan: &CrawlPlan,
     run: &RunRecord,
     globals: &Globals<'_>,
 ) -> Result<Exit> {
-    let pack = async |terminals| {
-        let context = Context::open(globals).await?;
-        let by = context.by(Some(plan.run.run.clone()), None);
-        let (lake, catalog) = (context.lake(), context.catalog());
-        let report = crawl::pack_run(lake, &*catalog, by, plan, terminals).await?;
-        context.follow_log(&report.dataset).await;
-        Ok(report)
-    };
+    let pack = async |terminals| pack_run(plan, terminals, globals).await;
     let closed = crawl::close_run(queue, plan, run.id, pack).await?;
     tell_closed(&closed, globals)?;
     match &closed.packed {

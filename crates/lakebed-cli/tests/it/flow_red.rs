@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use crate::lake::TestLake;
 
-const DAY: &str = "2026-11-30";
-const SOURCE: &str = r#"class = "log"
+pub(crate) const DAY: &str = "2026-11-30";
+pub(crate) const SOURCE: &str = r#"class = "log"
 [crawl]
 user_agent = "lakebed-test/1 (+https://lakebed.example/bot)"
 hosts = ["127.0.0.1", "no-such-name.invalid"]
@@ -30,14 +30,14 @@ stage.page = {}
 
 /// A site that answers `/robots.txt` by the number of its question, `/gone` with 404, `/late` so at the first question, and
 /// everything else with a page.
-struct Site {
-    url: String,
+pub(crate) struct Site {
+    pub(crate) url: String,
     robots: Arc<AtomicUsize>,
 }
 
 impl Site {
     /// The first so many questions for `robots.txt` are answered with 503.
-    fn start(bad_moments: usize) -> Self {
+    pub(crate) fn start(bad_moments: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let robots = Arc::new(AtomicUsize::new(0));
@@ -69,7 +69,7 @@ impl Site {
     }
 }
 
-fn new_lake() -> TestLake {
+pub(crate) fn new_lake() -> TestLake {
     let lake = TestLake::new();
     let local = "[crawl.usual]\npause_ms = 0\nplaces = 4\nbackoff_ms = 1\nrobots_retry_s = 1\n";
     fs::write(lake.project().join("lakebed.local.toml"), local).unwrap();
@@ -78,7 +78,7 @@ fn new_lake() -> TestLake {
     lake
 }
 
-fn write(lake: &TestLake, name: &str, text: &str) {
+pub(crate) fn write(lake: &TestLake, name: &str, text: &str) {
     fs::write(lake.project().join("sources/books").join(name), text).unwrap();
 }
 
@@ -278,6 +278,52 @@ fn a_person_takes_a_red_day_as_it_is() {
     lake.run(&refused("empty"))
         .code(1)
         .says(&["an empty day is not accepted"]);
+}
+
+#[test]
+fn what_is_told_beside_the_parts_is_of_the_closing_that_stands() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    let told = || -> Value {
+        let file = lake.project().join("crawl/books/2026-11-30.day/run.json");
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    };
+    let crawl = ["crawl", "books", "--date", DAY];
+    write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
+    lake.run(&crawl).ok();
+    assert_eq!(told()["pass"], true);
+    // The name of a run that was forgotten is given to another crawl, which the lake has no place for.
+    lake.run(&[
+        "queue",
+        "prune",
+        "--source",
+        "books",
+        "--before",
+        "2026-12-01",
+    ])
+    .ok();
+    lake.run(&crawl).code(17);
+    let red = told();
+    assert_eq!(
+        (&red["pass"], &red["pack"]["captures"]),
+        (&false.into(), &1.into()),
+        "{red}"
+    );
+    // A file that is gone is written anew, with the pack that the lake holds.
+    let lake = new_lake();
+    let told = || lake.project().join("crawl/books/2026-11-30.day/run.json");
+    write(&lake, "seeds.txt", &half_gone(&site));
+    lake.run(&crawl).code(16);
+    fs::remove_file(told()).unwrap();
+    let accept = ["crawl", "close", "books", "--date", DAY, "--accept"];
+    lake.run(&[&accept[..], &["--note", "好"]].concat()).ok();
+    let red: Value = serde_json::from_slice(&fs::read(told()).unwrap()).unwrap();
+    assert_eq!(
+        (&red["accepted"]["note"], &red["pack"]["captures"]),
+        (&"好".into(), &2.into()),
+        "{red}"
+    );
+    lake.assert_clean();
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod disk;
 mod dual;
 mod flow;
 mod flow_faults;
+mod flow_late;
 mod flow_red;
 mod fold;
 mod lake;

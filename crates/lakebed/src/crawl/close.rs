@@ -30,6 +30,15 @@ pub enum Packed {
     Refused(Error),
 }
 
+impl Packed {
+    fn told(&self) -> Option<PackStatistics> {
+        match self {
+            Self::Done(report) => Some((&**report).into()),
+            Self::None | Self::Refused(_) => None,
+        }
+    }
+}
+
 /// A run after the call that was to close it.
 #[derive(Debug)]
 pub struct Closed {
@@ -62,16 +71,8 @@ pub async fn close_run(
     let run = queue.seal_run(run_id).await?;
     let books = queue.read_books(run_id).await?;
     let mut packed = Packed::None;
-    // Closed by one that died before it told so: the same pack again changes nothing.
-    let is_untold = run.state == RunState::Closed && statistics::find_pack(&plan.parts)?.is_none();
-    if is_untold {
-        let terminals = read_terminals(queue, run_id).await?;
-        // Another machine's parts are not here, and the verdict stands: no pack is told then.
-        if !terminals.is_empty()
-            && let Ok(report) = pack(terminals).await
-        {
-            packed = Packed::Done(Box::new(report));
-        }
+    if run.state == RunState::Closed && statistics::find(&plan.parts)?.is_none() {
+        packed = pack_untold(queue, run_id, pack).await?;
     } else if run.state != RunState::Closed && books.unfinished() == 0 {
         let terminals = read_terminals(queue, run_id).await?;
         if !terminals.is_empty() {
@@ -89,10 +90,7 @@ pub async fn close_run(
     let rules = plan.closing_rules(&queue.first_of(run_id).await?);
     let (run, closing) = queue.close_run(run_id, &rules).await?;
     let mut closed = Closed {
-        pack: match &packed {
-            Packed::Done(report) => Some((&**report).into()),
-            Packed::None | Packed::Refused(_) => None,
-        },
+        pack: packed.told(),
         run,
         closing,
         books,
@@ -104,7 +102,25 @@ pub async fn close_run(
     Ok(closed)
 }
 
-/// Takes a run that closed red as it is, and tells so beside its parts.
+/// The pack of a run that was closed by one that died before it told so, or whose file is gone: the same pack again changes
+/// nothing.
+async fn pack_untold(
+    queue: &Queue,
+    run_id: i64,
+    pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
+) -> Result<Packed> {
+    let terminals = read_terminals(queue, run_id).await?;
+    if terminals.is_empty() {
+        return Ok(Packed::None);
+    }
+    // Another machine's parts are not here, and the verdict stands: no pack is told then.
+    Ok(match pack(terminals).await {
+        Ok(report) => Packed::Done(Box::new(report)),
+        Err(_) => Packed::None,
+    })
+}
+
+/// Takes a run that closed red as it is, and tells so beside its parts; `pack` as of [`close_run`].
 ///
 /// # Errors
 /// Those of [`Queue::accept_run`].
@@ -113,14 +129,23 @@ pub async fn accept_run(
     plan: &CrawlPlan,
     run_id: i64,
     (by, note): (Option<&str>, &str),
+    pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
 ) -> Result<Closed> {
     // A file that cannot be read is told before anything is changed.
-    let pack = statistics::find_pack(&plan.parts)?.flatten();
+    let kept = statistics::find(&plan.parts)?;
     let (run, closing) = queue.accept_run(run_id, by, note).await?;
+    let (packed, pack) = match kept {
+        Some(kept) => (Packed::None, kept.pack),
+        None => {
+            let packed = pack_untold(queue, run_id, pack).await?;
+            let told = packed.told();
+            (packed, told)
+        }
+    };
     let closed = Closed {
         pack,
         books: queue.read_books(run_id).await?,
-        packed: Packed::None,
+        packed,
         run,
         closing,
     };
@@ -128,11 +153,14 @@ pub async fn accept_run(
     Ok(closed)
 }
 
-/// Writes `run.json` beside the parts, unless it is there: the first closing stands.
+/// Writes `run.json` beside the parts, unless what is there tells of this closing: the first one stands.
 async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -> Result<()> {
-    if let Some(kept) = statistics::find_pack(&plan.parts)? {
-        closed.pack = closed.pack.take().or(kept);
-        return Ok(());
+    if let Some(kept) = statistics::find(&plan.parts)? {
+        let is_told = kept.is_of(&closed.run, &closed.closing);
+        closed.pack = closed.pack.take().or(kept.pack);
+        if is_told {
+            return Ok(());
+        }
     }
     tell_statistics(queue, plan, closed).await
 }

@@ -35,7 +35,7 @@ pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
 pub use gate::{Hosts, Turn};
 pub use links::{LinkRules, Page};
 pub use patience::list_unread_robots;
-pub use sample::{Sampled, name_sample, sample_config, sample_run};
+pub use sample::{Sampled, is_sample, name_sample, sample_config, sample_run};
 pub use seeds::{SeedPlan, SeedSpec, read_seeds, seed_request};
 pub use statistics::{PackStatistics, RUN_STATISTICS_FORMAT, RunStatistics};
 pub use told::ToldResponse;

@@ -17,7 +17,7 @@ use crate::crawl::seeds::SeedPlan;
 use crate::crawl::worker::{CrawlWatch, WorkerEnd, WorkerStats};
 use crate::error::{Error, Result};
 use crate::pack::{open_parts, plan_pack, save_pack};
-use crate::queue::{Queue, RunRecord};
+use crate::queue::{Coverage, Queue, RunRecord};
 use crate::spec::{PackProfile, RunKey};
 
 /// What the names of runs of samples begin with.
@@ -51,6 +51,13 @@ pub fn sample_config(mut config: CrawlConfig) -> CrawlConfig {
         stage.key_scope = ScopeConfig::Run;
     }
     config
+}
+
+/// Whether the run is a sample, which is no run of its day: one that was killed stays in the queue.
+#[must_use]
+pub fn is_sample(run: &RunRecord) -> bool {
+    let name = run.key.run.as_str().strip_prefix(RUN_PREFIX);
+    run.coverage == Coverage::Partial && name.is_some_and(|n| n.parse::<u32>().is_ok())
 }
 
 /// A run that neither the queue nor the folder of samples has.

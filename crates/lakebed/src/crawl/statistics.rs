@@ -141,24 +141,44 @@ pub(super) fn path_in(parts: &Path) -> PathBuf {
     parts.join(FILE)
 }
 
-/// What the file says of the pack; `None` where there is no file, `Some(None)` where it names no pack.
-pub(super) fn find_pack(parts: &Path) -> Result<Option<Option<PackStatistics>>> {
-    #[derive(Deserialize)]
-    struct Kept {
-        pack: Option<PackStatistics>,
+/// What the file says of the verdict and of the pack.
+#[derive(Debug, Deserialize)]
+pub(super) struct Kept {
+    pass: bool,
+    breaches: Vec<Breach>,
+    accepted: Option<Acceptance>,
+    plan_hash: Option<String>,
+    pub(super) pack: Option<PackStatistics>,
+}
+
+impl Kept {
+    /// Whether it tells of this closing: the name of a run that was pruned may be that of another crawl.
+    pub(super) fn is_of(&self, run: &RunRecord, closing: &ClosingRecord) -> bool {
+        let told = (self.pass, &self.breaches, &self.accepted, &self.plan_hash);
+        let closing = (
+            closing.pass,
+            &closing.breaches,
+            &closing.accepted,
+            &run.plan_hash,
+        );
+        told == closing
     }
+}
+
+/// What the file says; `None` where there is no file.
+pub(super) fn find(parts: &Path) -> Result<Option<Kept>> {
     let path = path_in(parts);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io("read the statistics", path.display(), e)),
     };
-    let kept: Kept = serde_json::from_slice(&bytes).map_err(|e| {
+    let kept = serde_json::from_slice(&bytes).map_err(|e| {
         Error::corrupt(format!("read the statistics `{}`: {e}", path.display()))
             .caused_by(e)
             .hint("delete the file: closing the run again writes it anew")
     })?;
-    Ok(Some(kept.pack))
+    Ok(Some(kept))
 }
 
 /// Writes the file, whole and durable, under its name or not at all.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::config::{FlowStageConfig, ParentDates, StageDay, StageKind, StagePeriod};
 use crate::error::{Error, Result};
-use crate::flow::declared::{Declared, hash_of, usual_period};
-use crate::flow::scope::Scope;
+use crate::flow::declared::{Declared, WHOLE_DAY, hash_of, usual_period};
+use crate::flow::scope::{FlowRuns, Scope};
 use crate::name::{ContentHash, DatasetRef, FlowStageName, RunName, SourceName};
 use crate::time::BusinessDate;
 
@@ -111,6 +111,7 @@ impl Graph {
         for written in declared.stages(run)? {
             maker.add(&written)?;
         }
+        maker.name_crawled();
         let stages = maker.ordered()?;
         Ok(Self {
             source: declared.source.clone(),
@@ -437,6 +438,24 @@ impl Maker<'_> {
             rules: Some(seed.rules.clone()),
             ..Part::default()
         })
+    }
+
+    /// Tells the readers of packs which runs the whole flow crawls: what came late goes back to one of these.
+    fn name_crawled(&mut self) {
+        let raw = &self.declared.raw;
+        let writes = self.stages.iter().flat_map(|s| &s.writes);
+        let flow = FlowRuns {
+            source: self.declared.source.clone(),
+            crawled: writes
+                .filter(|scope| scope.dataset == *raw)
+                .flat_map(|scope| scope.runs.clone())
+                .collect(),
+            is_whole: self.run.as_str() == WHOLE_DAY,
+        };
+        let reads = self.stages.iter_mut().flat_map(|s| &mut s.reads);
+        for scope in reads.filter(|scope| !scope.runs.is_empty()) {
+            scope.flow = Some(flow.clone());
+        }
     }
 
     /// It reads the runs that stages before it crawl, or every pack where none does.

@@ -13,6 +13,7 @@
 //! | `declared` | what a source declares that a flow is made of |
 //! | `graph` | its stages, their order and their command lines |
 //! | `scope` | dates of datasets, and what readers see of them |
+//! | `late` | packs that came after the crawls of a flow |
 //! | `judge`, `place` | whether a stage is done; where its stamp, its log and its tries lie |
 //! | `turn` | one flow of a date at a time |
 //! | `execute`, `process`, `report` | flows as they run, and what became of them |
@@ -25,6 +26,7 @@ mod graph;
 mod guard;
 mod judge;
 mod lanes;
+mod late;
 mod make;
 mod packs;
 mod parse;
@@ -54,7 +56,7 @@ pub use parse::{
 };
 pub use place::{StageFailure, StageTry, flow_folder, log_path};
 pub use report::{DateReport, FlowReport, FlowTrouble, StageOutcome, StageReport};
-pub use scope::{Scope, Sights};
+pub use scope::{FlowRuns, Scope, Sights};
 pub use seed::{
     PLAN_HEAD, PLAN_LINES, PlanHead, SeedAnswer, SeedOptions, SeedReport, explain_seed, plan_seeds,
 };

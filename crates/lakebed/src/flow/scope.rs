@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::log::{DatasetState, load};
-use crate::name::{ContentHash, DatasetRef, Layer, RunName};
+use crate::name::{ContentHash, DatasetRef, Layer, RunName, SourceName};
 use crate::spec::{PackFileName, StampScope};
 use crate::store::Lake;
 use crate::time::BusinessDate;
@@ -21,6 +21,19 @@ pub struct Scope {
     pub to: BusinessDate,
     /// Of packs: these runs alone; empty = all.
     pub runs: Vec<RunName>,
+    /// Of packs that a stage reads by their runs: what tells it those that came late.
+    pub flow: Option<FlowRuns>,
+}
+
+/// The flow that reads packs by their runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowRuns {
+    /// Its source.
+    pub source: SourceName,
+    /// All runs that it crawls.
+    pub crawled: Vec<RunName>,
+    /// Whether it is that of the whole day.
+    pub is_whole: bool,
 }
 
 impl Scope {
@@ -32,6 +45,7 @@ impl Scope {
             from: date,
             to: date,
             runs: Vec::new(),
+            flow: None,
         }
     }
 
@@ -92,7 +106,17 @@ impl Sights {
     /// # Errors
     /// Those of reading a log.
     pub async fn see(&mut self, scope: &Scope) -> Result<StampScope> {
-        Ok(seen(self.state(&scope.dataset).await?, scope))
+        let mut scope = scope.clone();
+        if let Some(flow) = scope.flow.take() {
+            let late = self.late_runs(&flow, &scope).await?;
+            scope.runs.extend(late);
+        }
+        Ok(seen(self.state(&scope.dataset).await?, &scope))
+    }
+
+    /// The lake.
+    pub(super) fn lake(&self) -> &Lake {
+        &self.lake
     }
 }
 

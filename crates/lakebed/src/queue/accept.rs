@@ -36,7 +36,7 @@ impl Queue {
             .hint("`lakebed crawl close` closes it; with `--give-up` after `lakebed crawl stop`, whatever is left"));
         }
         let books = self.read_books(run_id).await?;
-        let done = match books.family {
+        let done = match &books.family {
             Some(family) => family.done,
             None => books.states.get("done").copied().unwrap_or(0),
         };

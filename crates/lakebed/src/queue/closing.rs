@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, Tx, in_tx, values};
 use crate::queue::event::put_event;
-use crate::queue::family::{count_family, family_of, listed};
+use crate::queue::family::{count_family, family_of, listed, requests_of};
 use crate::queue::run_row::{expect_one, get_run, require_state};
 use crate::queue::{EnqueueStats, FamilyBooks, Queue, RequestState, RunRecord, RunState};
 use crate::time::Instant;
@@ -240,7 +240,7 @@ impl ClosingRules {
     /// Too few, too many dead.
     fn judge_ends(&self, books: &RunBooks, rows: u64, breaches: &mut Vec<Breach>) {
         // What is tried again is judged with what it was tried for.
-        let (rows, done, dead, with) = match books.family {
+        let (rows, done, dead, with) = match &books.family {
             Some(f) => (f.requests, f.done, f.dead(), ", with the runs before it"),
             None => (
                 rows,
@@ -328,7 +328,11 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 fn classes(books: &RunBooks) -> String {
-    let mut all: Vec<(&String, &u64)> = books.dead_classes.iter().collect();
+    let dead = match &books.family {
+        Some(family) => &family.dead_classes,
+        None => &books.dead_classes,
+    };
+    let mut all: Vec<(&String, &u64)> = dead.iter().collect();
     all.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     let texts: Vec<String> = all
         .iter()
@@ -523,7 +527,7 @@ async fn count_books(tx: &mut Tx, run_id: i64) -> Result<RunBooks, Fault> {
         books.family = Some(count_family(tx, &family).await?);
     }
     count_groups(tx, &family, &mut books).await?;
-    take_samples(tx, run_id, &mut books).await?;
+    take_samples(tx, (&family, run_id), &mut books).await?;
     Ok(books)
 }
 
@@ -570,7 +574,12 @@ async fn count_groups(tx: &mut Tx, family: &[i64], books: &mut RunBooks) -> Resu
     Ok(())
 }
 
-async fn take_samples(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Result<(), Fault> {
+/// Examples of what did not end well: of dead requests those of the family, of others those of the run.
+async fn take_samples(
+    tx: &mut Tx,
+    (family, run_id): (&[i64], i64),
+    books: &mut RunBooks,
+) -> Result<(), Fault> {
     let wanted = [
         ("pending", "s.state = 0"),
         ("in_flight", "s.state = 1"),
@@ -579,19 +588,31 @@ async fn take_samples(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Result<
         ("without_capture", "s.state = 2 AND s.capture IS NULL"),
     ];
     for (name, condition) in wanted {
-        let there = match name {
-            "without_capture" => books.without_capture,
+        let there = match (name, &books.family) {
+            ("without_capture", _) => books.without_capture,
+            ("dead", Some(family)) => family.dead(),
             _ => books.states.get(name).copied().unwrap_or(0),
         };
         if there == 0 {
             continue;
         }
-        let sql = format!(
-            "SELECT q.method, q.url, s.class FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
-             WHERE s.run_id = ? AND {condition} ORDER BY s.id LIMIT ?"
-        );
+        let of_family = name == "dead" && books.family.is_some();
+        let rows = if of_family {
+            let sql = format!(
+                "SELECT q.method, q.url, s.class FROM {} k JOIN queue_request_state s ON s.id = k.last_id \
+                 JOIN queue_request q ON q.id = s.id WHERE k.is_done = 0 ORDER BY s.id LIMIT ?",
+                requests_of(family)
+            );
+            tx.rows(&sql, values![SAMPLES]).await?
+        } else {
+            let sql = format!(
+                "SELECT q.method, q.url, s.class FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
+                 WHERE s.run_id = ? AND {condition} ORDER BY s.id LIMIT ?"
+            );
+            tx.rows(&sql, values![run_id, SAMPLES]).await?
+        };
         let mut texts = Vec::new();
-        for row in tx.rows(&sql, values![run_id, SAMPLES]).await? {
+        for row in rows {
             let class = row
                 .maybe_text(2)?
                 .map(|c| format!(" ({c})"))

@@ -3,6 +3,8 @@
 //! A request of the family is done where it is done in any of its runs, else it is dead. So one page that is gone for good
 //! is one of all requests, not all of the retry's.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::error::Result;
@@ -12,18 +14,20 @@ use crate::queue::run_row::get_run;
 use crate::queue::{Queue, RunRecord};
 
 /// How the requests of a family ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FamilyBooks {
     /// Different requests.
     pub requests: u64,
     /// Those that are done in one of the runs.
     pub done: u64,
+    /// The others, by the class of their last end.
+    pub dead_classes: BTreeMap<String, u64>,
 }
 
 impl FamilyBooks {
     /// Those that are done in none.
     #[must_use]
-    pub fn dead(self) -> u64 {
+    pub fn dead(&self) -> u64 {
         self.requests.saturating_sub(self.done)
     }
 }
@@ -77,18 +81,33 @@ pub(super) fn listed(family: &[i64]) -> String {
     texts.join(", ")
 }
 
-pub(super) async fn count_family(tx: &mut Tx, family: &[i64]) -> Result<FamilyBooks, Fault> {
-    let sql = format!(
-        "SELECT count(*), CAST(coalesce(sum(k.is_done), 0) AS {{int}}) FROM \
-         (SELECT max(CASE WHEN s.state = 2 THEN 1 ELSE 0 END) AS is_done FROM queue_request_state s \
-         JOIN queue_request q ON q.id = s.id WHERE s.run_id IN ({}) GROUP BY q.request_key) k",
+/// The requests of a family as SQL reads them, a row each: the number of its last row, whether it is done, whether any row
+/// of it is not dead (`is_alive`), and whether one is.
+pub(super) fn requests_of(family: &[i64]) -> String {
+    format!(
+        "(SELECT max(q.id) AS last_id, max(CASE WHEN s.state = 2 THEN 1 ELSE 0 END) AS is_done, \
+         max(CASE WHEN s.state <> 4 THEN 1 ELSE 0 END) AS is_alive, max(CASE WHEN s.state = 4 THEN 1 ELSE 0 END) AS has_died \
+         FROM queue_request_state s JOIN queue_request q ON q.id = s.id WHERE s.run_id IN ({}) GROUP BY q.request_key)",
         listed(family)
+    )
+}
+
+pub(super) async fn count_family(tx: &mut Tx, family: &[i64]) -> Result<FamilyBooks, Fault> {
+    let requests = requests_of(family);
+    let sql =
+        format!("SELECT count(*), CAST(coalesce(sum(k.is_done), 0) AS {{int}}) FROM {requests} k");
+    let mut books = FamilyBooks::default();
+    if let Some(row) = tx.row(&sql, &[]).await? {
+        books.requests = unsigned(row.int(0)?);
+        books.done = unsigned(row.int(1)?);
+    }
+    let sql = format!(
+        "SELECT s.class, count(*) FROM {requests} k JOIN queue_request_state s ON s.id = k.last_id \
+         WHERE k.is_done = 0 GROUP BY s.class"
     );
-    let Some(row) = tx.row(&sql, &[]).await? else {
-        return Ok(FamilyBooks::default());
-    };
-    Ok(FamilyBooks {
-        requests: unsigned(row.int(0)?),
-        done: unsigned(row.int(1)?),
-    })
+    for row in tx.rows(&sql, &[]).await? {
+        let class = row.maybe_text(0)?.unwrap_or_default();
+        books.dead_classes.insert(class, unsigned(row.int(1)?));
+    }
+    Ok(books)
 }

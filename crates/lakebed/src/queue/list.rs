@@ -1,15 +1,12 @@
 //! What is in the queue: requests by state, how they ended, counts, workers; and runs that go.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
-use crate::queue::cell::{hex, unsigned};
+use crate::queue::cell::hex;
 use crate::queue::db::{DbRow, Fault, in_tx, values};
-use crate::queue::family::{family_of, listed};
 use crate::queue::run_row::require_state;
-use crate::queue::{Coverage, Queue, RequestState, RunOptions, RunRecord, RunState};
-use crate::spec::{RunKey, TerminalRecord, TerminalState};
+use crate::queue::{Queue, RequestState, RunState};
+use crate::spec::{TerminalRecord, TerminalState};
 
 /// Rows that one transaction deletes at most.
 const PRUNE_BATCH: i64 = 2_000;
@@ -257,188 +254,7 @@ pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
     })
 }
 
-/// That a dead request is in a run of this family in another state: done, or tried again.
-fn retried(family: &str) -> String {
-    format!(
-        "q.request_key IN (SELECT o.request_key FROM queue_request_state os JOIN queue_request o ON o.id = os.id \
-         WHERE os.run_id IN ({family}) AND os.state <> 4)"
-    )
-}
-
-/// Why there is nothing to try again, and what is dead instead.
-fn nothing_dead(
-    run: &RunKey,
-    class: Option<&ErrorClass>,
-    (dead, retried): (&BTreeMap<String, u64>, u64),
-) -> Error {
-    let RunKey { source, date, run } = run;
-    let of = format!("of `{source}` on {date}, run `{run}`");
-    let Some(class) = class.filter(|_| !dead.is_empty()) else {
-        let error = Error::precondition(format!(
-            "no request {of} is dead: there is nothing to try again"
-        ));
-        let error = match retried {
-            0 => error,
-            n => error.hint(format!(
-                "{n} that were dead are done, or tried again, in a run after it"
-            )),
-        };
-        return error.hint("what a run lacks beside dead requests comes with another run of the date, or is accepted by a person: `lakebed crawl close --accept --note TEXT`");
-    };
-    let there: Vec<String> = dead.iter().map(|(c, n)| format!("{n} {c}")).collect();
-    Error::precondition(format!("no request {of} is dead of class `{class}`"))
-        .hint(format!("dead are: {}", there.join(", ")))
-}
-
 impl Queue {
-    /// Tries the dead requests of a closed run again, in a successor run that is opened with them: the
-    /// first closing stands. `class` picks those of one class.
-    ///
-    /// # Errors
-    /// `PreconditionFailed` where the run is not closed, or where nothing in it is dead.
-    pub async fn retry_run(
-        &self,
-        run_id: i64,
-        name: &RunKey,
-        class: Option<&ErrorClass>,
-    ) -> Result<RunRecord> {
-        let old = self.get_run(run_id).await?;
-        if old.state != RunState::Closed {
-            return Err(Error::precondition(format!(
-                "the run `{}` is {}, not closed",
-                old.key,
-                old.state.as_str()
-            ))
-            .hint("while it is open, workers try its requests again by themselves"));
-        }
-        // Counted before anything is made: a run that nobody seeds would stand in the way of its date for ever.
-        let family = self.list_family(&old).await?;
-        let (dead, retried) = self.count_dead(run_id, &family).await?;
-        let wanted = |c: &String| class.is_none_or(|class| class.as_str() == c);
-        if !dead.keys().any(wanted) {
-            return Err(nothing_dead(&old.key, class, (&dead, retried)));
-        }
-        let options = RunOptions {
-            coverage: Coverage::Partial,
-            successor_of: Some(run_id),
-            deadline_us: None,
-        };
-        let run = self.create_run(name, &options).await?;
-        if !self.begin_seeding(run.id).await? {
-            return Err(
-                Error::conflict(format!("another process seeds the run `{}`", run.key)).retryable(),
-            );
-        }
-        let mut filter = RequestFilter {
-            run_id,
-            state: Some(RequestState::Dead),
-            class: class.cloned(),
-            limit: 500,
-            ..RequestFilter::default()
-        };
-        let mut announced = 0;
-        loop {
-            let dead = self.list_requests(&filter).await?;
-            let Some(last) = dead.last() else { break };
-            let page = (filter.after, last.id);
-            let retried = self.list_retried((run_id, &family), page).await?;
-            filter.after = last.id;
-            let mut seeds = Vec::with_capacity(dead.len());
-            for record in dead.iter().filter(|r| !retried.contains(&r.id)) {
-                seeds.push(self.read_request(record.id).await?);
-            }
-            announced += seeds.len() as u64;
-            let _stats = self.add_seeds(run.id, &seeds, 0).await?;
-        }
-        self.open_run(run.id, announced, &format!("retry of run {run_id}"))
-            .await
-    }
-
-    /// The runs of the family, as SQL lists them.
-    async fn list_family(&self, run: &RunRecord) -> Result<String> {
-        let mut tx = self.reading("look for the runs of the family").await?;
-        let family = family_of(&mut tx, run).await;
-        let family =
-            family.map_err(|e| e.into_error("look for the runs of the family", self.place()))?;
-        Ok(listed(&family))
-    }
-
-    /// Of the dead requests of a run behind `after`, up to `last`, those that a run of its family has done, or is at.
-    async fn list_retried(
-        &self,
-        (run_id, family): (i64, &str),
-        (after, last): (i64, i64),
-    ) -> Result<BTreeSet<i64>> {
-        let mut tx = self.reading("look what was tried again").await?;
-        let listed = async {
-            let retried = retried(family);
-            let sql = format!(
-                "SELECT s.id FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
-                 WHERE s.run_id = ? AND s.state = 4 AND s.id > ? AND s.id <= ? AND {retried}"
-            );
-            let rows = tx.rows(&sql, values![run_id, after, last]).await?;
-            let ids = rows.iter().map(|row| row.int(0));
-            Ok::<_, Fault>(ids.collect::<Result<BTreeSet<_>, sqlx::Error>>()?)
-        };
-        listed
-            .await
-            .map_err(|e| e.into_error("look what was tried again", self.place()))
-    }
-
-    /// The dead requests of a run that nobody has tried again, by class; and how many others there are.
-    async fn count_dead(&self, run_id: i64, family: &str) -> Result<(BTreeMap<String, u64>, u64)> {
-        let mut tx = self.reading("count what is dead").await?;
-        let counted = async {
-            let (mut dead, mut others) = (BTreeMap::new(), 0);
-            let of = "SELECT s.class, count(*) FROM queue_request_state s JOIN queue_request q ON q.id = s.id \
-                WHERE s.run_id = ? AND s.state = 4";
-            let all = format!("{of} GROUP BY s.class");
-            for row in tx.rows(&all, values![run_id]).await? {
-                let class = row.maybe_text(0)?.unwrap_or_default();
-                dead.insert(class, unsigned(row.int(1)?));
-            }
-            let again = format!("{of} AND {} GROUP BY s.class", retried(family));
-            for row in tx.rows(&again, values![run_id]).await? {
-                let (class, n) = (
-                    row.maybe_text(0)?.unwrap_or_default(),
-                    unsigned(row.int(1)?),
-                );
-                others += n;
-                if let Some(count) = dead.get_mut(&class) {
-                    *count = count.saturating_sub(n);
-                }
-            }
-            dead.retain(|_, count| *count > 0);
-            Ok::<_, Fault>((dead, others))
-        };
-        counted
-            .await
-            .map_err(|e| e.into_error("count what is dead", self.place()))
-    }
-
-    /// The request as it was enqueued; unique within its run from now on.
-    async fn read_request(&self, id: i64) -> Result<crate::queue::NewRequest> {
-        let mut tx = self.reading("read the request").await?;
-        let read = async {
-            let sql = "SELECT l.stage, q.method, q.url, q.headers, q.body, q.carry FROM queue_request q \
-                JOIN queue_lane l ON l.id = q.lane_id WHERE q.id = ?";
-            let row = tx.row(sql, values![id]).await?;
-            let row = row.ok_or_else(|| Error::not_found(format!("request number `{id}`")))?;
-            let headers = row
-                .maybe_text(3)?
-                .and_then(|t| serde_json::from_str(&t).ok());
-            Ok::<_, Fault>(crate::queue::NewRequest {
-                method: row.text(1)?,
-                headers: headers.unwrap_or_default(),
-                body: row.maybe_bytes(4)?,
-                carry: row.maybe_text(5)?,
-                ..crate::queue::NewRequest::get(row.text(0)?.parse()?, row.text(2)?)
-            })
-        };
-        read.await
-            .map_err(|e| e.into_error("read the request", self.place()))
-    }
-
     /// Deletes a closed run with all its rows, in bounded transactions. What ended keeps its terminals in
     /// the pack; nothing here means "done" by not being there.
     ///

@@ -17,6 +17,7 @@
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
 //! | `closing` | the books of a run and the rule that they balance | QUE-5 |
+//! | `retry` | what died once more, in a run after it | QUE-3 |
 //! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
 //! | `lease` | what one process at a time may do, by name | FLW-4 |
@@ -54,6 +55,7 @@ mod mark;
 mod open;
 mod plain_finish;
 mod request;
+mod retry;
 mod run;
 mod run_row;
 mod state;

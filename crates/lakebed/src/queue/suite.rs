@@ -42,6 +42,7 @@ stamp!(
     runs::one_process_seeds_at_a_time,
     runs::events_tell_the_story_in_order,
     runs::a_retry_is_a_successor,
+    runs::one_retry_of_a_family_is_made_at_a_time,
     runs::a_closed_run_goes_and_the_others_stay,
     claims::each_request_is_claimed_once,
     claims::priorities_come_first_within_a_host,

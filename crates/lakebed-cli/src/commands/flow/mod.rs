@@ -1,5 +1,6 @@
 //! `run`, `status`, `watch`, `flow`: the stages of sources as one.
 
+mod closed;
 mod graphs;
 mod run;
 mod show;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use lakebed::crawl::is_sample;
 use lakebed::flow::{Declared, Graph, Judge, Program, WHOLE_DAY, flow_folder};
 use lakebed::name::{RunName, SourceName};
 use lakebed::queue::{Queue, RunRecord};
@@ -52,7 +53,8 @@ impl Places<'_> {
         runs.insert(WHOLE_DAY.parse()?);
         runs.extend(asked.cloned());
         // What died in a run and was tried again belongs to that one.
-        let first = crawled.iter().filter(|run| run.successor_of.is_none());
+        let is_of_day = |run: &&RunRecord| run.successor_of.is_none() && !is_sample(run);
+        let first = crawled.iter().filter(is_of_day);
         let known = runs.clone();
         runs.extend(first.map(|run| run.key.run.clone()));
         // And a crawl that is a stage of a run is no run of its own.

@@ -2,12 +2,13 @@
 
 use lakebed::flow::{Declared, FLOW_LEASES, Graph, Judge, Judged, Standing, is_running};
 use lakebed::name::{RunName, SourceName};
-use lakebed::queue::{ClosingRecord, LeaseRecord, Queue, QueueOptions, RunRecord};
+use lakebed::queue::{LeaseRecord, Queue, QueueOptions, RunRecord};
 use lakebed::time::{BusinessDate, time_zone};
 use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{FlowStatusArgs, TextFormat};
+use crate::commands::flow::closed::{family_in, judged_with_closings};
 use crate::commands::flow::graphs::{dates_of, declared_of, root_of};
 use crate::commands::flow::shown::{Places, crawl_of};
 use crate::context::{Context, Globals};
@@ -145,7 +146,7 @@ async fn status_of(
             .await
             .map_err(|e: Error| e.with("stage", &stage.name))?;
         let judged = match crawl_of(&stage.program) {
-            Some(run) => judged_with_closing(judged, closing_in(crawled, run)),
+            Some(run) => judged_with_closings(judged, &family_in(crawled, run)),
             None => judged,
         };
         stages.push(StageStatus {
@@ -161,38 +162,6 @@ async fn status_of(
         running,
         stages,
     })
-}
-
-/// How the crawl of that name was closed, or the newest run that tried again what died in it.
-fn closing_in(crawled: &[RunRecord], name: &str) -> Option<ClosingRecord> {
-    let mut run = crawled.iter().find(|run| run.key.run.as_str() == name)?;
-    let next = |id: i64| crawled.iter().rev().find(|r| r.successor_of == Some(id));
-    while let Some(successor) = next(run.id) {
-        run = successor;
-    }
-    serde_json::from_str(run.closing.as_deref()?).ok()
-}
-
-/// A crawl that is not done is told by its closing, where it has one: the queue knows better than a log why it is red.
-fn judged_with_closing(judged: Judged, closing: Option<ClosingRecord>) -> Judged {
-    let Some(closing) = closing else {
-        return judged;
-    };
-    let is_open = matches!(judged.standing, Standing::Missing | Standing::Red);
-    let of = |standing, why| Judged { standing, why };
-    match (&closing.accepted, closing.breaches.first()) {
-        (Some(accepted), _) if judged.standing == Standing::Done => {
-            of(Standing::Done, format!("accepted: {}", accepted.note))
-        }
-        (Some(accepted), _) if is_open => {
-            let why = format!("accepted: {}; `lakebed run` goes on", accepted.note);
-            of(Standing::Missing, why)
-        }
-        (None, Some(breach)) if is_open => {
-            of(Standing::Red, format!("closed red: {}", breach.message))
-        }
-        _ => judged,
-    }
 }
 
 /// A table for each source and kind of run, and behind them the reasons.

@@ -4,8 +4,9 @@ use super::backend::*;
 use crate::error::ErrorKind;
 use crate::queue::db::values;
 use crate::queue::{
-    Claim, ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, NewRequest, Queue,
-    QueueOptions, RequestFilter, RequestState, RunOptions, RunRecord, RunState, Worker,
+    Claim, ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, LeaseHolder, LeaseOutcome,
+    NewRequest, Queue, QueueOptions, RequestFilter, RequestState, RunOptions, RunRecord, RunState,
+    Worker,
 };
 
 pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
@@ -389,20 +390,20 @@ async fn nothing_is_left_to_try(
 ) {
     let ends: Vec<_> = claims.iter().map(done).collect();
     assert_eq!(finish(queue, worker, next, &ends).await, 3);
-    let _green = queue
+    let (_, red) = queue
         .close_run(next.id, &ClosingRules::default())
         .await
         .unwrap();
+    // What the family has dead is named, though nothing died in this run.
+    let breach = &red.breaches[0];
+    assert!(breach.message.ends_with(": 2 http_403"), "{breach:?}");
+    assert_eq!(breach.samples.len(), 2, "{breach:?}");
+    let class = "http_500".parse().unwrap();
     let refused = queue
-        .retry_run(next.id, &run_key("day3"), None)
+        .retry_run(next.id, &run_key("day3"), Some(&class))
         .await
         .unwrap_err();
-    assert!(
-        refused
-            .message()
-            .contains("run `day2` is dead: there is nothing to try again"),
-        "{refused}"
-    );
+    assert_eq!(refused.hints(), ["dead are: 2 http_403"]);
     assert!(queue.find_run(&run_key("day3")).await.unwrap().is_none());
     let all = queue.list_runs_of(&run.key.source, run.key.date).await;
     let names: Vec<_> = all.unwrap().into_iter().map(|r| r.id).collect();
@@ -411,7 +412,7 @@ async fn nothing_is_left_to_try(
     assert_eq!(first, Some(run.key.date));
     // What one retry has done, or is at, the next does not ask for once more.
     let [fourth, fifth] = ["day4", "day5"].map(run_key);
-    let retry = |name| queue.retry_run(run.id, name, None);
+    let retry = |name| queue.retry_run(next.id, name, None);
     let third = retry(&fourth).await.unwrap();
     assert_eq!(third.seeds.inserted, 2);
     let refused = retry(&fifth).await.unwrap_err();
@@ -513,4 +514,51 @@ pub(super) async fn many_open_a_new_place_at_once(backend: impl Backend) {
     for task in opened.collect::<Vec<_>>() {
         task.await.unwrap().unwrap();
     }
+}
+
+pub(super) async fn one_retry_of_a_family_is_made_at_a_time(backend: impl Backend) {
+    let queue = backend.open().await;
+    let run = open_run(&queue, "day", &pages(0..3)).await;
+    let _sweep = open_run(&queue, "sweep", &pages(7..8)).await;
+    let worker = queue.join("test").await.unwrap();
+    let claims = claim(&queue, &worker, &any(&run, 3)).await;
+    let ends: Vec<_> = claims
+        .iter()
+        .map(|c| failed(c, "http_500", false))
+        .collect();
+    assert_eq!(finish(&queue, &worker, &run, &ends).await, 3);
+    let _red = queue
+        .close_run(run.id, &ClosingRules::default())
+        .await
+        .unwrap();
+    let retry = async |name: &str| queue.retry_run(run.id, &run_key(name), None).await;
+    let name = "retry rentals 2026-11-30 day";
+    let holder = LeaseHolder {
+        token: "other".to_owned(),
+        place: "other".to_owned(),
+        name: "process 7".to_owned(),
+    };
+    let taken = queue.take_lease(name, &holder, 60_000_000).await.unwrap();
+    assert_eq!(taken, LeaseOutcome::Taken);
+    let busy = retry("day2").await.unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Conflict);
+    assert!(busy.message().contains("process 7"), "{busy}");
+    queue.give_lease_back(name, "other").await.unwrap();
+    let foreign = retry("sweep").await.unwrap_err();
+    assert_eq!(foreign.kind(), ErrorKind::PreconditionFailed, "{foreign}");
+    // One that died while it put its requests in stands for nothing, and its own name goes on with it.
+    let options = RunOptions {
+        successor_of: Some(run.id),
+        ..RunOptions::default()
+    };
+    let died = queue.create_run(&run_key("day2"), &options).await.unwrap();
+    assert!(queue.begin_seeding(died.id).await.unwrap());
+    let _some = queue.add_seeds(died.id, &pages(0..2), 0).await.unwrap();
+    let other = retry("day3").await.unwrap_err();
+    assert_eq!(
+        other.hints(),
+        ["the same command with `--as day2` goes on with it"]
+    );
+    let next = retry("day2").await.unwrap();
+    assert_eq!((next.id, next.seeds.inserted), (died.id, 3));
 }
