@@ -51,6 +51,9 @@ pub(crate) struct ParseArgs {
     /// Let the records take the place of rows that no replay made, or of more than twice as many
     #[arg(long, requires = "date")]
     pub(crate) replace: bool,
+    /// Add to sealed dates what packs give that came after the seal; they stay sealed
+    #[arg(long, requires = "date", conflicts_with = "rules")]
+    pub(crate) late: bool,
     /// Why, for the commit log
     #[arg(long, value_name = "TEXT", requires = "date")]
     pub(crate) note: Option<String>,

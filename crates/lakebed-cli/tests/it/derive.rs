@@ -306,6 +306,49 @@ fn lineage_follows_decimal_keys() {
     }
 }
 
+/// A key that the query wrote in another way is the same value: a decimal of another scale, an instant, an integer of a
+/// decimal; and rows beyond those that are followed are told.
+#[test]
+fn lineage_follows_values_and_not_their_texts() {
+    let lake = TestLake::new();
+    lake.run(&["source", "add", "rent"]).ok();
+    let source = "class = \"log\"\n[dataset.rent]\nkey = [\"price\", \"at\", \"n\"]\n[dataset.\"rent.wide\"]\nkey = [\"price\", \"at\", \"n\"]\n[derive.wide]\n\
+        sql = \"SELECT CAST(price AS DECIMAL(32,5)) AS price, at, CAST(n AS DECIMAL(20,2)) AS n, count(*) AS rows FROM clean.rent GROUP BY price, at, n\"\nparents = [\"clean/rent\"]\n";
+    fs::write(lake.project().join("sources/rent/source.toml"), source).unwrap();
+    let field = |id: u32, name: &str, kind: &str| {
+        format!("{{ id = {id}, name = \"{name}\", type = \"{kind}\" }}")
+    };
+    let schema = |fields: &[String]| format!("field = [{}]\n", fields.join(", "));
+    let narrow = [
+        field(1, "price", "decimal(30,2)"),
+        field(2, "at", "timestamp"),
+        field(3, "n", "int"),
+    ];
+    lake.schema("clean/rent", 1, &schema(&narrow));
+    let wide = [
+        field(1, "price", "decimal(32,5)"),
+        field(2, "at", "timestamp"),
+        field(3, "n", "decimal(20,2)"),
+        field(4, "rows", "int"),
+    ];
+    lake.schema("feature/rent.wide", 1, &schema(&wide));
+    for dataset in ["clean/rent", "feature/rent.wide"] {
+        lake.run(&["schema", "publish", dataset, "1"]).ok();
+    }
+    let row = "{\"price\": \"7.10\", \"at\": \"2026-11-30T08:00:00+08:00\", \"n\": 12}\n";
+    let file = lake.file("a.jsonl", &row.repeat(25));
+    let args = [file.to_str().unwrap(), "--date", DAY, "--complete"];
+    lake.ingest("clean/rent", &args).ok();
+    lake.run(&["derive", "rent", "wide", "--date", DAY]).ok();
+    let key = "7.1,2026-11-30T00:00:00Z,12";
+    let found = lake.run(&["lineage", "feature/rent.wide", "--row", key]);
+    let found = found.ok();
+    assert_eq!(found.stdout.matches("  clean/rent 2").count(), 20);
+    found.prints(&["and more: 20 rows of a dataset are followed"]);
+    let nothing = ["lineage", "feature/rent.wide", "--row", "x,y,z"];
+    lake.run(&nothing).code(1);
+}
+
 #[test]
 fn a_schema_follows_from_the_types_of_the_query() {
     let lake = TestLake::new();

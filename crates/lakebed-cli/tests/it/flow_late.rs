@@ -83,6 +83,14 @@ fn what_a_retry_brings_after_the_tables_were_made_reaches_them() {
     assert_eq!(standing, "outdated", "{why}");
     assert!(why.contains("(run day, day-2) has changed"), "{why}");
 
+    // The date is sealed: a person says that what came late is added.
+    let late = "`lakebed parse books --date 2026-11-30 --late` adds them";
+    lake.run(&run).code(30).says(&[
+        "is sealed, and records of the run day-2 came after that",
+        late,
+    ]);
+    assert_eq!(rows(&lake), 1);
+    lake.run(&["parse", "books", "--date", DAY, "--late"]).ok();
     lake.run(&run).ok();
     assert_eq!(rows(&lake), 2);
     let answer = status(0);
@@ -99,18 +107,34 @@ fn what_a_retry_brings_after_the_tables_were_made_reaches_them() {
 fn a_crawl_by_hand_reaches_the_tables_and_a_sweep_wakes_no_other_run() {
     let lake = parsed_lake();
     let site = Site::start(0);
-    write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
     let run = ["run", "books", "--date", DAY];
-    lake.run(&run).ok();
+    let sweep = |name: &'static str| [&run[..], &["--run", name]].concat();
     write(&lake, "seeds.txt", &format!("{}/b\n", site.url));
-    lake.run(&[&run[..], &["--run", "0900"]].concat()).ok();
+    lake.run(&sweep("0900")).ok();
+    write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
+    lake.run(&run).ok();
     assert_eq!(rows(&lake), 2);
-    let answer = lake.run(&STATUS).ok().json();
-    let day = answer["dates"].as_array().unwrap().last().unwrap();
-    assert_eq!(day["run"], "day", "{answer}");
-    for stage in day["stages"].as_array().unwrap() {
-        assert_eq!(stage["standing"], "done", "{stage}");
-    }
+    lake.run(&sweep("1000")).code(30).says(&["of the run 1000"]);
+    let answer = lake.run(&STATUS).code(1).json();
+    let dates = answer["dates"].as_array().unwrap();
+    let standings: Vec<Vec<&str>> = dates
+        .iter()
+        .map(|date| {
+            let stages = date["stages"].as_array().unwrap().iter();
+            stages.map(|s| s["standing"].as_str().unwrap()).collect()
+        })
+        .collect();
+    assert_eq!(
+        standings,
+        [
+            vec!["done", "done"],
+            vec!["done", "red"],
+            vec!["done", "done", "done"]
+        ]
+    );
+    lake.run(&["parse", "books", "--date", DAY, "--late"]).ok();
+    lake.run(&sweep("1000")).ok();
+    assert_eq!(rows(&lake), 3);
     write(&lake, "seeds.txt", &format!("{}/c\n", site.url));
     lake.run(&["crawl", "books", "--date", DAY, "--run", "byhand"])
         .ok();
@@ -126,7 +150,9 @@ fn a_crawl_by_hand_reaches_the_tables_and_a_sweep_wakes_no_other_run() {
         ("seal", "may_run"),
     ];
     assert_eq!(planned, expected);
+    lake.run(&run).code(30).says(&["of the run byhand"]);
+    lake.run(&["parse", "books", "--date", DAY, "--late"]).ok();
     lake.run(&run).ok();
-    assert_eq!(rows(&lake), 3);
+    assert_eq!(rows(&lake), 4);
     lake.assert_clean();
 }

@@ -65,6 +65,8 @@ pub struct ParseOptions {
     pub by: By,
     /// Whether the records may take the place of rows that no replay made, or of more than twice as many.
     pub replace: bool,
+    /// Whether packs that came after a date was sealed are added to it; it stays sealed.
+    pub late: bool,
     /// Workers; `None` = the machine's cores.
     pub threads: Option<usize>,
 }

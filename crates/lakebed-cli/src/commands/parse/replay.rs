@@ -114,6 +114,7 @@ fn options_of(
             .map_or(ingest::policy(policy), ingest::mismatch),
         by: context.by(None, args.note.clone()),
         replace: args.replace,
+        late: args.late,
         threads: None,
     }
 }

@@ -1,9 +1,11 @@
 //! Graphs attacked: their edges, their command lines, and what changes the name of their rules.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::config::{FlowConfig, Project, SourceConfig};
 use crate::flow::declared::{Folded, Seeded};
-use crate::name::Layer;
+use crate::name::{DatasetRef, Layer};
 
 const DAY: &str = "2026-11-30";
 

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::flow::guard::{LABEL_PREFIX, check_replaced};
 use crate::flow::packs::SourcePack;
@@ -95,11 +95,32 @@ pub(super) async fn plan_dataset(call: &Call<'_>, dataset: DatasetRef) -> Result
 impl Call<'_> {
     /// Whether the records may take the place of what is there.
     pub(super) fn check(&self, plan: &DatasetPlan, gathered: &Read) -> Result<()> {
+        if !plan.is_whole && plan.state.is_sealed(self.date) && !self.options.late {
+            let given = records_of(plan, gathered).filter(|(_, records)| gave_something(records));
+            let runs: Vec<&str> = given
+                .map(|(n, _)| self.packs[n].0.run.run.as_str())
+                .collect();
+            if !runs.is_empty() {
+                return Err(self.sealed(&plan.dataset, &runs));
+            }
+        }
         if !plan.is_whole || self.options.replace {
             return Ok(());
         }
         let records = records_of(plan, gathered).map(|(_, r)| r.counts.records);
         check_replaced(&plan.state, &plan.dataset, self.date, records.sum())
+    }
+
+    /// That packs came after the date was sealed, which a person must know of.
+    fn sealed(&self, dataset: &DatasetRef, runs: &[&str]) -> Error {
+        let (date, source) = (self.date, &self.source.name);
+        Error::precondition(format!(
+            "{date} of `{dataset}` is sealed, and records of the run {} came after that",
+            runs.join(", ")
+        ))
+        .hint(format!(
+            "`lakebed parse {source} --date {date} --late` adds them, and the date stays sealed; then the same `lakebed run` goes on"
+        ))
     }
 
     /// Stores what is wanted of a dataset.
@@ -116,10 +137,10 @@ impl Call<'_> {
             };
             let (name, rejects) = (gave.to_string(), records.rejects.clone());
             places.push((name.clone(), records.path.as_path(), pack));
-            // Of a date that is sealed, that a pack gave nothing changes nothing.
-            let gave_nothing = records.counts.records == 0 && records.counts.rejects == 0;
+            // A date that is sealed stays so where a pack gave nothing, or where a person takes what came late.
+            let keeps_seal = self.options.late || !gave_something(records);
             let input = InputSource::made(&records.path, name, label.clone(), rejects);
-            inputs.push((input, gave_nothing));
+            inputs.push((input, keeps_seal));
             told.insert(n, gave);
         }
         let mut changed = plan.state.changed(self.date);
@@ -129,7 +150,7 @@ impl Call<'_> {
             true => vec![(inputs.into_iter().map(|(input, _)| input).collect(), false)],
             false => inputs
                 .into_iter()
-                .map(|(input, gave_nothing)| (vec![input], is_sealed && gave_nothing))
+                .map(|(input, keeps_seal)| (vec![input], is_sealed && keeps_seal))
                 .collect(),
         };
         for (portion, keeps_seal) in portions {
@@ -236,6 +257,10 @@ fn page_of(records: &Path, line: u64, pack: &SourcePack) -> Option<String> {
         Some(row) => format!("{} (`_raw` {raw})", row.url),
         None => format!("`_raw` {raw}"),
     })
+}
+
+fn gave_something(records: &Records) -> bool {
+    records.counts.records > 0 || records.counts.rejects > 0
 }
 
 /// The records that are wanted, in the order of the packs.
