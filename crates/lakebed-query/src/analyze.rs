@@ -1,5 +1,7 @@
 //! Walks the expressions of a plan before it is optimized.
 
+use std::cell::Cell;
+
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -14,6 +16,7 @@ pub(crate) fn map_expressions(
     plan: LogicalPlan,
     change: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
+    let changes = Cell::new(false);
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);
@@ -22,8 +25,12 @@ pub(crate) fn map_expressions(
             let changed = expr.transform_up(|e| change(e, &schema))?;
             Ok(changed.update_data(|e| name.restore(e)))
         })?;
+        changes.set(changes.get() || changed.transformed);
         // Inputs may have changed their types below, even where nothing changed here.
-        changed.map_data(LogicalPlan::recompute_schema)
+        match changes.get() {
+            true => changed.map_data(LogicalPlan::recompute_schema),
+            false => Ok(changed),
+        }
     })
     .map(|t| t.data)
 }

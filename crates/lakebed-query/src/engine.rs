@@ -36,6 +36,7 @@ use lakebed::time::{BusinessDate, time_zone};
 use crate::by_file::AggregateByFile;
 use crate::checked::CheckedIntegers;
 use crate::comparisons::Comparisons;
+use crate::day_of::DayOfInstants;
 use crate::error::convert;
 use crate::history::{ObjectKey, history_plan};
 use crate::json_functions::json_functions;
@@ -150,6 +151,7 @@ impl QueryEngine {
             .with_config(session_config(&options))
             .with_default_features()
             .with_optimizer_rule(Arc::new(AggregateByFile))
+            .with_optimizer_rule(Arc::new(DayOfInstants::new()))
             .with_physical_optimizer_rule(Arc::new(TextEquality))
             .build();
         let length = ScalarUDF::new_from_impl(TextLength::new());

@@ -14,6 +14,7 @@
 //! | `nested_text` | nested values cast to texts are JSON |
 //! | `json_functions` | a look into texts of JSON |
 //! | `text_equals`, `text_length` | texts that are views, compared and counted where they stand |
+//! | `day_of` | the day of an instant, computed |
 //! | `today` | the business date of now |
 //! | `by_file` | aggregates over columns that the catalog knows are computed from it |
 //! | `script` | cuts a text of several statements |
@@ -37,6 +38,7 @@ mod checked;
 mod clauses;
 mod comparisons;
 mod complete;
+mod day_of;
 mod derive;
 mod engine;
 mod error;

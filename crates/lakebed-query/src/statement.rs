@@ -169,12 +169,21 @@ fn statement_error(text: &str, error: &Error) -> Error {
 
 /// Whether a word of the text is `_commit`, `_file` or `_row`.
 fn names_origin(text: &str) -> bool {
+    if !ORIGIN_COLUMNS.iter().any(|name| contains(text, name)) {
+        return false;
+    }
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
     tokens.unwrap_or_default().iter().any(|token| {
         matches!(token, Token::Word(w) if ORIGIN_COLUMNS
             .iter()
             .any(|name| w.value.eq_ignore_ascii_case(name)))
     })
+}
+
+/// Whether the text has these letters somewhere, large or small.
+fn contains(text: &str, letters: &str) -> bool {
+    let mut places = text.as_bytes().windows(letters.len());
+    places.any(|place| place.eq_ignore_ascii_case(letters.as_bytes()))
 }
 
 fn dataset(layer: Layer, name: &str) -> Option<DatasetRef> {

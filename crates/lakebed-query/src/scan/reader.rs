@@ -31,6 +31,9 @@ use lakebed::store::{Lake, StorePath};
 use lakebed::{Error, ErrorKind};
 use object_store::{OBJECT_STORE_COALESCE_DEFAULT, coalesce_ranges};
 
+/// Bytes between two ranges of a file on this machine that are not worth another read: they are copied meanwhile.
+const LOCAL_GAP_BYTES: u64 = 64 * 1024;
+
 /// What the reader must know of a file beyond path and size.
 #[derive(Debug, Clone)]
 pub(crate) struct FileOrigin {
@@ -102,12 +105,24 @@ pub(crate) struct LakeReaderFactory {
     lake: Lake,
     log: Arc<ReadLog>,
     footers: Arc<Footers>,
+    is_filtered: bool,
 }
 
 impl LakeReaderFactory {
-    /// Reads from `lake` what `footers` does not know, and writes down in `log` what is opened.
-    pub(crate) fn new(lake: Lake, log: Arc<ReadLog>, footers: Arc<Footers>) -> Self {
-        Self { lake, log, footers }
+    /// Reads from `lake` what `footers` does not know, and writes down in `log` what is opened. Whether
+    /// rows are filtered decides how much of a footer is kept.
+    pub(crate) fn new(
+        lake: Lake,
+        log: Arc<ReadLog>,
+        footers: Arc<Footers>,
+        is_filtered: bool,
+    ) -> Self {
+        Self {
+            lake,
+            log,
+            footers,
+            is_filtered,
+        }
     }
 }
 
@@ -128,6 +143,7 @@ impl ParquetFileReaderFactory for LakeReaderFactory {
         Ok(Box::new(LakeReader {
             bytes: LakeBytes::new(&self.lake, &self.log, origin, size_bytes),
             footers: Arc::clone(&self.footers),
+            is_filtered: self.is_filtered,
             hint_bytes: metadata_size_hint,
             metrics: ParquetFileMetrics::new(partition_index, origin.path.as_str(), metrics),
         }))
@@ -147,6 +163,7 @@ pub(crate) struct LakeBytes {
 struct LakeReader {
     bytes: LakeBytes,
     footers: Arc<Footers>,
+    is_filtered: bool,
     hint_bytes: Option<usize>,
     metrics: ParquetFileMetrics,
 }
@@ -183,6 +200,14 @@ impl LakeBytes {
     /// Its place when the query was planned.
     pub(crate) fn path(&self) -> &StorePath {
         &self.origin.path
+    }
+
+    /// Two ranges that are no further apart are read at once.
+    fn gap_bytes(&self) -> u64 {
+        match self.lake.store().local_path(&self.origin.path) {
+            Some(_) => LOCAL_GAP_BYTES,
+            None => OBJECT_STORE_COALESCE_DEFAULT,
+        }
     }
 
     /// The bytes of a range, all of them.
@@ -252,12 +277,8 @@ impl AsyncFileReader for LakeReader {
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
         async move {
             let this = &*self;
-            coalesce_ranges(
-                &ranges,
-                |range| this.read(range),
-                OBJECT_STORE_COALESCE_DEFAULT,
-            )
-            .await
+            let gap_bytes = this.bytes.gap_bytes();
+            coalesce_ranges(&ranges, |range| this.read(range), gap_bytes).await
         }
         .boxed()
     }
@@ -270,29 +291,65 @@ impl AsyncFileReader for LakeReader {
     }
 }
 
-/// Whether the reader can do without the page index, or has it.
-fn suffices(footer: &ParquetMetaData, options: Option<&ArrowReaderOptions>) -> bool {
-    let asked = options.is_some_and(|o| {
-        o.column_index_policy() != PageIndexPolicy::Skip
-            || o.offset_index_policy() != PageIndexPolicy::Skip
-    });
-    !asked || (footer.column_index().is_some() && footer.offset_index().is_some())
+/// How much of the page index is read with a footer.
+#[derive(Debug, Clone, Copy)]
+struct IndexPolicy {
+    columns: PageIndexPolicy,
+    offsets: PageIndexPolicy,
+}
+
+impl IndexPolicy {
+    /// What the engine asks for.
+    fn asked(options: Option<&ArrowReaderOptions>) -> Self {
+        Self {
+            columns: options.map_or(PageIndexPolicy::Skip, |o| o.column_index_policy()),
+            offsets: options.map_or(PageIndexPolicy::Skip, |o| o.offset_index_policy()),
+        }
+    }
+
+    /// All there is.
+    const WHOLE: Self = Self {
+        columns: PageIndexPolicy::Optional,
+        offsets: PageIndexPolicy::Optional,
+    };
+
+    /// Whether the reader can do without the page index, or has it.
+    fn is_met(self, footer: &ParquetMetaData) -> bool {
+        let asked = self.columns != PageIndexPolicy::Skip || self.offsets != PageIndexPolicy::Skip;
+        !asked || (footer.column_index().is_some() && footer.offset_index().is_some())
+    }
+}
+
+/// Whether the file of the footer has a page index that a reader takes.
+fn has_index(footer: &ParquetMetaData) -> bool {
+    let groups = footer.row_groups().iter();
+    footer.offset_index().is_some()
+        || groups
+            .flat_map(|group| group.columns())
+            .all(|column| column.offset_index_offset().is_some())
 }
 
 impl LakeReader {
     /// The file's footer, read where it is not known yet.
+    ///
+    /// The engine reads the page index itself, where it needs one, and forgets it. Where rows of a file are
+    /// filtered not for the first time, it is kept with the footer.
     async fn footer(
         &mut self,
         options: Option<&ArrowReaderOptions>,
     ) -> Result<Arc<ParquetMetaData>> {
         let content = self.bytes.origin.blake3.clone();
         let known = self.footers.find(&content);
-        if let Some(known) = known.as_ref().filter(|known| suffices(known, options)) {
+        let wanted = match &known {
+            Some(known) if self.is_filtered && has_index(known) => IndexPolicy::WHOLE,
+            _ => IndexPolicy::asked(options),
+        };
+        if let Some(known) = known.as_ref().filter(|known| wanted.is_met(known)) {
             // The file was opened: damage found later is looked for in it too.
             self.bytes.log.add(&self.bytes.origin);
             return Ok(Arc::clone(known));
         }
-        let footer = Arc::new(self.read_footer(known, options).await?);
+        let footer = Arc::new(self.read_footer(known, wanted).await?);
         self.footers.keep(&content, &footer);
         Ok(footer)
     }
@@ -301,19 +358,16 @@ impl LakeReader {
     async fn read_footer(
         &mut self,
         known: Option<Arc<ParquetMetaData>>,
-        options: Option<&ArrowReaderOptions>,
+        wanted: IndexPolicy,
     ) -> Result<ParquetMetaData> {
         let (size, path) = (self.bytes.size_bytes, self.bytes.path().clone());
         let mut reader = match known {
             Some(known) => ParquetMetaDataReader::new_with_metadata(Arc::unwrap_or_clone(known)),
             None => ParquetMetaDataReader::new(),
         }
-        .with_prefetch_hint(self.hint_bytes);
-        if let Some(options) = options {
-            reader = reader
-                .with_column_index_policy(options.column_index_policy())
-                .with_offset_index_policy(options.offset_index_policy());
-        }
+        .with_prefetch_hint(self.hint_bytes)
+        .with_column_index_policy(wanted.columns)
+        .with_offset_index_policy(wanted.offsets);
         let read = match reader.has_metadata() {
             true => match reader.load_page_index(self).await {
                 Ok(()) => reader.finish(),

@@ -129,6 +129,8 @@ pub(super) struct FoundFiles {
     /// Files the catalog was asked about.
     pub(super) considered: u64,
     bounds: Bounds,
+    /// Whether rows within a file are filtered.
+    is_filtered: bool,
 }
 
 fn external(error: Error) -> DataFusionError {
@@ -197,6 +199,7 @@ impl LakeTable {
             files,
             considered,
             bounds,
+            is_filtered: !filters.iter().all(is_partition_filter),
         })
     }
 
@@ -467,7 +470,7 @@ impl LakeTable {
             .map(|f| self.planned_file(f, ranks.as_ref()))
             .collect::<Result<Vec<_>>>()?;
         let source: Arc<dyn FileSource> = match self.columns.format() {
-            FileFormat::Parquet => Arc::new(self.parquet_source(session)),
+            FileFormat::Parquet => Arc::new(self.parquet_source(session, found.is_filtered)),
             FileFormat::Rawpack | FileFormat::RawpackIndex => {
                 return Err(DataFusionError::Internal("a pack as a table".to_owned()));
             }
@@ -498,7 +501,7 @@ impl LakeTable {
             .build()
     }
 
-    fn parquet_source(&self, session: &dyn Session) -> ParquetSource {
+    fn parquet_source(&self, session: &dyn Session, is_filtered: bool) -> ParquetSource {
         let schema = self.file_schema();
         let mut options = TableParquetOptions {
             global: session.config_options().execution.parquet.clone(),
@@ -513,6 +516,7 @@ impl LakeTable {
                 self.lake.clone(),
                 Arc::clone(&self.trace.log),
                 Arc::clone(&self.trace.footers),
+                is_filtered,
             )))
     }
 }

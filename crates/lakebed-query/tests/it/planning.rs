@@ -400,3 +400,31 @@ async fn row_groups_and_pages_are_skipped_by_the_right_column() {
         json!([{"a": 4499, "b": 501}, {"a": 4500, "b": 500}])
     );
 }
+
+#[tokio::test]
+async fn a_page_index_is_kept_where_rows_are_filtered_again() {
+    let mut t = TestLake::new().await;
+    let fields = vec![field(1, "k", "int"), field(2, "t", "string")];
+    t.publish("clean/g", 1, fields).await;
+    let rows: Vec<Value> = (0..1000)
+        .map(|k| json!({"k": k, "t": k.to_string()}))
+        .collect();
+    t.add("clean/g", "2024-01-01", 1, &rows).await;
+    let engine = t.engine();
+    let read = async |k: i64| {
+        let text = format!("SELECT t FROM clean.g WHERE k = {k}");
+        let mut result = engine.sql(&text).await.unwrap();
+        let meter = result.meter();
+        let mut rows = 0;
+        while let Some(batch) = result.next_batch().await.unwrap() {
+            rows += batch.num_rows();
+        }
+        assert_eq!(rows, 1, "{text}");
+        meter.bytes_read()
+    };
+    let (_, second, third) = (read(500).await, read(500).await, read(500).await);
+    assert!(third < second, "{second} {third}");
+    assert_eq!(read(500).await, third);
+    // Another page of the same file.
+    read(7).await;
+}

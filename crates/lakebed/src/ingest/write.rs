@@ -13,7 +13,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
@@ -42,6 +42,15 @@ const CREATED_BY: &str = concat!(
 /// Data pages are small, so that a point lookup reads little.
 const PAGE_BYTES: usize = 128 * 1024;
 const PAGE_ROWS: usize = 8192;
+/// Rows that are encoded on trial, and bytes of each column of a batch of them.
+const TRIAL_ROWS: usize = 4096;
+const TRIAL_BYTES: usize = 1 << 20;
+/// Fewer rows do not tell how well a column compresses.
+const MIN_TRIAL_ROWS: usize = 1024;
+/// Nor do fewer bytes: a column that is nearly empty may be full later on.
+const MIN_TRIAL_BYTES: i64 = 512;
+/// Hundredths of a column's bytes that zstd must save.
+const WORTH_PERCENT: i64 = 5;
 
 /// A row group ready to be appended.
 pub(super) struct EncodedGroup {
@@ -81,7 +90,30 @@ impl GroupEncoder {
         let descriptor = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(|e| parquet_error("turn the schema into a Parquet schema", e))?;
-        let properties = Arc::new(choose_properties(&descriptor, &schema, fields, sample));
+        let descriptor = Arc::new(descriptor);
+        let chosen = choose_properties(&descriptor, &schema, fields, sample);
+        let rows: usize = sample.iter().map(RecordBatch::num_rows).sum();
+        if rows < MIN_TRIAL_ROWS {
+            return Self::with_properties(schema, descriptor, chosen);
+        }
+        let trial =
+            Self::with_properties(Arc::clone(&schema), Arc::clone(&descriptor), chosen.clone())?;
+        let mut builder = chosen.into_builder();
+        for (column, stays) in descriptor.columns().iter().zip(trial.stay_large(sample)?) {
+            if stays {
+                let path = ColumnPath::new(column.path().parts().to_vec());
+                builder = builder.set_column_compression(path, Compression::UNCOMPRESSED);
+            }
+        }
+        Self::with_properties(schema, descriptor, builder.build())
+    }
+
+    fn with_properties(
+        schema: SchemaRef,
+        descriptor: Arc<SchemaDescriptor>,
+        properties: WriterProperties,
+    ) -> Result<Self> {
+        let properties = Arc::new(properties);
         let nowhere = SerializedFileWriter::new(
             io::sink(),
             descriptor.root_schema_ptr(),
@@ -96,8 +128,31 @@ impl GroupEncoder {
             schema,
             factory,
             properties,
-            descriptor: Arc::new(descriptor),
+            descriptor,
         })
+    }
+
+    /// Whether zstd saves hardly a byte of each leaf column: packed numbers, mostly. Whoever reads one has nothing
+    /// to decompress.
+    fn stay_large(&self, sample: &[RecordBatch]) -> Result<Vec<bool>> {
+        let mut group = self.open()?;
+        let mut wanted = TRIAL_ROWS;
+        for batch in sample {
+            if wanted == 0 {
+                break;
+            }
+            let rows = wanted.min(batch.num_rows());
+            group.write_part(&batch.slice(0, rows), first_bytes)?;
+            wanted -= rows;
+        }
+        let chunks = group.close()?.chunks;
+        let sizes = chunks.iter().map(|chunk| &chunk.close().metadata);
+        Ok(sizes
+            .map(|chunk| {
+                let (plain, packed) = (chunk.uncompressed_size(), chunk.compressed_size());
+                plain >= MIN_TRIAL_BYTES && packed * 100 > plain * (100 - WORTH_PERCENT)
+            })
+            .collect())
     }
 
     /// Begins a row group.
@@ -125,10 +180,19 @@ fn cannot_encode(e: ParquetError) -> Error {
 impl OpenGroup {
     /// Adds rows at its end.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.write_part(batch, Arc::clone)
+    }
+
+    /// Adds a part of each column, such as all of it.
+    fn write_part(
+        &mut self,
+        batch: &RecordBatch,
+        part: impl Fn(&ArrayRef) -> ArrayRef,
+    ) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         let mut leaf = self.writers.iter_mut();
         for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
-            for leaves in compute_leaves(field, column).map_err(cannot_encode)? {
+            for leaves in compute_leaves(field, &part(column)).map_err(cannot_encode)? {
                 let writer = leaf
                     .next()
                     .ok_or_else(|| Error::internal("there are more leaf columns than writers"))?;
@@ -148,6 +212,14 @@ impl OpenGroup {
             rows: self.rows,
         })
     }
+}
+
+/// The first rows of a column, as many as [`TRIAL_BYTES`] hold.
+fn first_bytes(column: &ArrayRef) -> ArrayRef {
+    let size = column.to_data().get_slice_memory_size();
+    let size = size.unwrap_or_else(|_| column.get_array_memory_size());
+    let rows = column.len().saturating_mul(TRIAL_BYTES) / size.max(1);
+    column.slice(0, rows.clamp(1, column.len().max(1)).min(column.len()))
 }
 
 /// Bytes on their way into a stage file, counted and hashed.
@@ -494,6 +566,40 @@ mod tests {
         assert!(has(2, Encoding::RLE_DICTIONARY));
         let stats = meta.row_group(1).column(0).statistics().unwrap();
         assert_eq!(stats.null_count_opt(), Some(0));
+    }
+
+    #[test]
+    fn what_zstd_cannot_pack_is_stored_as_it_is() {
+        let fields: Vec<FieldSpec> = [
+            ("n", FieldType::Int),
+            ("url", FieldType::String),
+            ("kind", FieldType::String),
+        ]
+        .into_iter()
+        .zip(1..)
+        .map(|((name, t), id)| FieldSpec::new(id, name, t))
+        .collect();
+        let schema = Arc::new(arrow_schema(&fields));
+        let scattered = |i: i64| i.wrapping_mul(2_654_435_761) % 99_999_989;
+        let rows = |n: i64| {
+            let whole = batch(&schema, n);
+            let mut columns = whole.columns().to_vec();
+            columns[0] = Arc::new(Int64Array::from_iter_values((0..n).map(scattered)));
+            RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
+        };
+        let packed = |rows: &[RecordBatch]| -> Vec<bool> {
+            let encoder = GroupEncoder::new(Arc::clone(&schema), &fields, rows).unwrap();
+            let chunks = encode(&encoder, rows).chunks;
+            let packed = |c: &ArrowColumnChunk| {
+                c.close().metadata.compression() != Compression::UNCOMPRESSED
+            };
+            chunks.iter().map(packed).collect()
+        };
+        // Texts are worth it; `_extra` and `source` hold nothing that would tell.
+        let varied = [rows(2000), rows(3000)];
+        assert_eq!(packed(&varied), [false, true, true, true, true]);
+        // Too few rows tell nothing.
+        assert_eq!(packed(&[rows(100)]), [true; 5]);
     }
 
     /// One row per value; every text of it holds the value, so does `_extra`.
