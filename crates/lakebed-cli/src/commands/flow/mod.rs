@@ -1,10 +1,13 @@
 //! `run`, `status`, `watch`, `flow`: the stages of sources as one.
 
+mod advice;
 mod graphs;
+mod live;
 mod run;
 mod show;
 mod shown;
 mod status;
+mod tally;
 mod watch;
 
 pub(crate) use run::run;

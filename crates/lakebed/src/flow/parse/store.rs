@@ -132,7 +132,9 @@ impl Call<'_> {
                 .map(|(input, gave_nothing)| (vec![input], is_sealed && gave_nothing))
                 .collect(),
         };
-        for (portion, keeps_seal) in portions {
+        let of = portions.len();
+        for (n, (portion, keeps_seal)) in (1..).zip(portions) {
+            self.progress.step("stores", n, of);
             let revision = match plan.is_whole {
                 true => RevisionTarget::Replace,
                 false => RevisionTarget::JoinUnchanged(changed),
