@@ -90,6 +90,11 @@ impl Printer {
         !self.options.quiet && io::stderr().is_terminal()
     }
 
+    /// Whether data and errors alone are told.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.options.quiet
+    }
+
     /// Whether stderr is coloured.
     pub(crate) fn color(&self) -> bool {
         self.color
@@ -110,8 +115,11 @@ impl Printer {
         if self.is_closed() {
             return Ok(());
         }
-        let mut stdout = io::stdout().lock();
-        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        let write = || {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush())
+        };
+        match self.beside_bar(write) {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
                 self.stdout_closed.store(true, Ordering::SeqCst);
@@ -193,6 +201,11 @@ impl Printer {
                 Ok(()) | Err(_) => {}
             }
         };
+        self.beside_bar(write);
+    }
+
+    /// Writes while the progress bar, where one is drawn, is not.
+    fn beside_bar<T>(&self, write: impl FnOnce() -> T) -> T {
         let bar = match self.bar.lock() {
             Ok(bar) => bar.clone(),
             Err(poisoned) => poisoned.into_inner().clone(),

@@ -54,7 +54,7 @@ pub(crate) struct FlowStatusArgs {
     /// The sources [default: every one that has a flow]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<String>,
-    /// Which dates; none = the last seven days, from the first one of which there is anything.
+    /// Which dates; none = the last seven days, from the first one of which there is anything, and days to come that have something.
     #[command(flatten)]
     pub(crate) dates: DatesArgs,
     /// A run that is shown beside `day` and those that have left something

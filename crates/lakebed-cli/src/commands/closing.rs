@@ -1,10 +1,19 @@
 //! What goes on from a closing that is red: the command lines, for the reasons that it has.
 
-use lakebed::queue::{BreachKind, ClosingRecord, RunBooks};
+use lakebed::Result;
+use lakebed::queue::{BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::RunKey;
 
-/// The steps that a person has; none where the closing is good.
-pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks) -> Vec<String> {
+/// What a person calls again who has just called it.
+pub(super) const SAME: &str = "the same command";
+
+/// The steps that a person has; none where the closing is good. `again` names the command that goes on afterwards.
+pub(super) fn next_steps(
+    run: &RunKey,
+    closing: &ClosingRecord,
+    books: &RunBooks,
+    again: &str,
+) -> Vec<String> {
     if closing.is_good() {
         return Vec::new();
     }
@@ -28,7 +37,7 @@ pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks
     let mut steps = Vec::new();
     if dead > 0 {
         steps.push(format!(
-            "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; the same command then goes on with that run, and both are judged together"
+            "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; {again} then goes on with that run, and both are judged together"
         ));
     }
     let lacks = [
@@ -49,16 +58,98 @@ pub(super) fn next_steps(run: &RunKey, closing: &ClosingRecord, books: &RunBooks
     }
     if done > 0 {
         steps.push(format!(
-            "`lakebed crawl close {of} --accept --note TEXT` takes it as it is, and the same command then goes on"
+            "`lakebed crawl close {of} --accept --note TEXT` takes it as it is, and {again} then goes on"
         ));
     }
     if steps.is_empty() {
         steps.push(format!(
-            "mend the seeds: `lakebed queue prune --source {source} --before {}` forgets this run (and all closed ones before it), and the same command begins anew",
+            "mend the seeds: `lakebed queue prune --source {source} --before {}` forgets this run (and all closed ones before it), and {again} begins anew",
             date.plus_days(1)
         ));
     }
     steps
+}
+
+/// What has to come after a run that ended well: where another run of its date is still red, that is not ended by it.
+pub(super) async fn after_run(queue: &Queue, run: &RunKey) -> Result<Vec<String>> {
+    let runs = queue.list_runs_of(&run.source, run.date).await?;
+    let RunKey { source, date, .. } = run;
+    let mut lines = Vec::new();
+    for first in runs.iter().filter(|r| r.successor_of.is_none()) {
+        let family = family_of(first, &runs);
+        let newest = family.last().copied().unwrap_or(first);
+        let name = &first.key.run;
+        let of = match name.as_str() {
+            "day" => format!("{source} --date {date}"),
+            name => format!("{source} --date {date} --run {name}"),
+        };
+        let is_own = newest.key == *run;
+        match closing_of(newest) {
+            Some(closing) if closing.is_good() => {
+                if is_own && newest.id != first.id {
+                    lines.push(format!(
+                        "`{}` answers for `{name}`: `lakebed run {of}` goes on with both",
+                        run.run
+                    ));
+                }
+            }
+            Some(closing) if !is_own => {
+                let books = queue.read_books(newest.id).await?;
+                lines.push(still_red((first, &of), run, &closing, &books));
+            }
+            _ => {}
+        }
+    }
+    Ok(lines)
+}
+
+/// A red run beside one that ended well.
+fn still_red(
+    (first, of): (&RunRecord, &str),
+    run: &RunKey,
+    closing: &ClosingRecord,
+    books: &RunBooks,
+) -> String {
+    let RunKey { source, date, .. } = run;
+    let done = books.family.as_ref().map(|family| family.done);
+    let done = done.or_else(|| books.states.get("done").copied());
+    let red = format!(
+        "the run `{}` of {source} {date} is still red",
+        first.key.run
+    );
+    if done.unwrap_or(0) > 0 {
+        return format!(
+            "{red}, and `{}` does not end that: `lakebed crawl close {of} --accept --note TEXT` takes it as it is, then `lakebed run {of}` once more goes on with the rows of both",
+            run.run
+        );
+    }
+    let again = format!("`lakebed run {of}`");
+    let mut steps = next_steps(&first.key, closing, books, &again);
+    match steps.is_empty() {
+        true => red,
+        false => format!("{red}: {}", steps.remove(0)),
+    }
+}
+
+/// A run and those that tried again what died in it: the last one answers for all.
+pub(super) fn family_of<'a>(first: &'a RunRecord, runs: &'a [RunRecord]) -> Vec<&'a RunRecord> {
+    let mut family = vec![first];
+    let mut newest = first;
+    let next = |id: i64| runs.iter().rev().find(|r| r.successor_of == Some(id));
+    while let Some(run) = next(newest.id) {
+        family.push(run);
+        newest = run;
+    }
+    family
+}
+
+/// How a run was closed; `None` = it is not.
+pub(super) fn closing_of(run: &RunRecord) -> Option<ClosingRecord> {
+    let closing = run
+        .closing
+        .as_deref()
+        .filter(|_| run.state == RunState::Closed)?;
+    serde_json::from_str(closing).ok()
 }
 
 /// A name for a run that comes after this one: `day`, `day-2`, `day-3`.

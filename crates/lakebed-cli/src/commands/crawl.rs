@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
-use crate::commands::closing::next_steps;
+use crate::commands::closing::{SAME, after_run, next_steps};
 use crate::commands::crawl_date::check_date;
 use crate::commands::queue::{STATE_FOLDER, get_run, open_queue, run_key};
 use crate::context::{Context, Globals};
@@ -349,10 +349,20 @@ async fn close_run(
             globals.printer.warn(line);
         }
     }
-    for step in next_steps(&closed.run.key, &closed.closing, &closed.books) {
+    for step in next_steps(&closed.run.key, &closed.closing, &closed.books, SAME) {
         globals.printer.hint(step);
     }
-    Ok(exit_of(&closed))
+    let exit = exit_of(&closed);
+    if exit == Exit::Done {
+        match after_run(queue, &closed.run.key).await {
+            Ok(lines) => lines.iter().for_each(|line| globals.printer.hint(line)),
+            // The run is closed all the same.
+            Err(e) => globals
+                .printer
+                .warn(format!("what comes next is not known: {e}")),
+        }
+    }
+    Ok(exit)
 }
 
 fn tell_closed(closed: &Closed, globals: &Globals<'_>) -> Result<()> {

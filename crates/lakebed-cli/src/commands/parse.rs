@@ -6,7 +6,7 @@ mod page;
 mod replay;
 mod schemas;
 
-pub(super) use doubt::{never_there, only_rejects};
+pub(super) use doubt::{MAY_BE_EMPTY, never_there, only_rejects};
 pub(super) use fixtures::{TestedPage, test_pages};
 pub(super) use page::save;
 pub(super) use replay::dates_of;
@@ -30,6 +30,8 @@ const PARSE_ANSWER_FORMAT: u32 = 1;
 /// A source with its rules.
 pub(super) struct Ruled {
     project: Project,
+    /// The file that they stand in.
+    file: PathBuf,
     /// The source.
     pub(super) source: SourceConfig,
     /// Its rules.
@@ -41,10 +43,11 @@ impl Ruled {
     pub(super) fn open(name: &SourceName, globals: &Globals<'_>) -> Result<Self> {
         let project = globals.find_project()?;
         let source = project.load_source(name)?;
-        let file = project.source_file(name).display().to_string();
-        let rules = Rules::read(&source, &file)?;
+        let file = project.source_file(name);
+        let rules = Rules::read(&source, &file.display().to_string())?;
         Ok(Self {
             project,
+            file,
             source,
             rules,
         })
@@ -55,6 +58,7 @@ impl Ruled {
         let shown = file.display().to_string();
         self.source = source_beside(&self.source.name, file)?;
         self.rules = Rules::read(&self.source, &shown)?;
+        self.file = file.to_owned();
         Ok(self)
     }
 

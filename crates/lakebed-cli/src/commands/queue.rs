@@ -338,8 +338,12 @@ pub(crate) async fn retry(args: &QueueRetryArgs, globals: &Globals<'_>) -> Resul
             count(answer.requests, "request")
         ))?,
     }
+    let flow = match answer.of.run.as_str() {
+        "day" => String::new(),
+        run => format!(" --run {run}"),
+    };
     let hint = format!(
-        "`lakebed crawl {} --date {} --run {}` works on it",
+        "`lakebed crawl {0} --date {1} --run {2}` works on it; `lakebed run {0} --date {1}{flow}` does so, too, and goes on with what comes after it",
         answer.run.source, answer.run.date, answer.run.run
     );
     globals.printer.hint(hint);

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 
 use crate::lake::TestLake;
+use crate::newcomer::requests;
 
 pub(crate) const DAY: &str = "2026-11-30";
 pub(crate) const SOURCE: &str = r#"class = "log"
@@ -116,16 +117,31 @@ fn a_red_run_is_seen_beside_those_that_went_well() {
     assert_eq!(all["dates"].as_array().unwrap().len(), 1, "{all}");
     assert!(!lake.project().join("queue.db").exists());
     write(&lake, "seeds.txt", &half_gone(&site));
-    lake.run(&["run", "books", "--date", DAY]).code(30).says(&[
-        "`lakebed queue retry books --date 2026-11-30 --as day-2`",
-        "`lakebed crawl close books --date 2026-11-30 --accept --note TEXT`",
-    ]);
+    let red = lake.run(&["run", "books", "--date", DAY]).code(30);
+    red.prints(&["books 2026-11-30 has:\n  1 request done, 1 dead\n"])
+        .says(&[
+            "`lakebed queue retry books --date 2026-11-30 --as day-2`",
+            "`lakebed crawl close books --date 2026-11-30 --accept --note TEXT`",
+        ]);
     lake.run(&["run", "books", "--date", DAY])
         .code(30)
         .says(&["`books 2026-11-30 day` closed red before; nothing was fetched"]);
     write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
-    lake.run(&["run", "books", "--date", DAY, "--run", "again"])
-        .ok();
+    // A sweep that is green leaves the day red, and says how that ends.
+    let accept = "`lakebed crawl close books --date 2026-11-30 --accept --note TEXT` takes it as it is, then `lakebed run books --date 2026-11-30` once more";
+    let sweep = lake.run(&["run", "books", "--date", DAY, "--run", "again"]);
+    sweep
+        .ok()
+        .says(&["the run `day` of books 2026-11-30 is still red", accept])
+        .prints(&["books 2026-11-30 again has:\n  1 request done, 0 dead\n"]);
+    lake.run(&["crawl", "books", "--date", DAY, "--run", "again"])
+        .ok()
+        .says(&["is still red", accept]);
+    let status_of_day = lake.run(&["status", "books", "--date", DAY]).code(1);
+    status_of_day.says(&[
+        "red crawl: `lakebed queue retry books --date 2026-11-30 --as day-2` tries the 1 dead again; `lakebed run books --date 2026-11-30` then goes on",
+        "red crawl: `lakebed crawl close books --date 2026-11-30 --accept --note TEXT`",
+    ]);
     let shown = crawls(&lake.run(&status).code(1).json());
     let why = "closed red: 1 of 2 requests are dead, 50.0 % of at most 5.0 %: 1 http_404";
     let of = |run: &str, is: &str, why: &str| (run.to_owned(), is.to_owned(), why.to_owned());
@@ -158,8 +174,17 @@ fn a_retry_that_finds_nothing_makes_nothing_and_one_is_judged_with_its_first_run
     // The page is gone for good, and somebody says that this much may be.
     let wide = SOURCE.replace("max_failures = 1", "max_failures = 1\nmax_dead_share = 0.5");
     write(&lake, "source.toml", &wide);
-    lake.run(&retry).ok();
-    lake.run(&["run", "books", "--date", DAY]).ok();
+    lake.run(&retry).ok().says(&[
+        "`lakebed run books --date 2026-11-30` does so, too, and goes on with what comes after it",
+    ]);
+    // By hand it is said what comes next; nothing else is red.
+    let crawled = lake.run(&["crawl", "books", "--date", DAY, "--run", "day-2"]);
+    let crawled = crawled.ok().says(&[
+        "`day-2` answers for `day`: `lakebed run books --date 2026-11-30` goes on with both",
+    ]);
+    assert!(!crawled.stderr.contains("still red"), "{}", crawled.stderr);
+    let answer = lake.run(&["run", "books", "--date", DAY, "--format", "json"]);
+    assert_eq!(requests(&answer.ok().json()), (1, 1, false));
     lake.run(&["status", "books", "--date", DAY]).ok();
     let closed = lake.run(&[
         "crawl", "close", "books", "--date", DAY, "--run", "day-2", "--format", "json",
@@ -195,6 +220,25 @@ fn what_one_retry_has_done_or_is_at_no_other_asks_for() {
     lake.run(&["crawl", "books", "--date", DAY]).ok();
     lake.run(&retry("day-3")).code(1).says(&[told]);
     lake.assert_clean();
+}
+
+#[test]
+fn a_first_green_day_says_what_would_notice_a_list_that_shrank() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    let pages = |n: usize| -> String { (0..n).map(|n| format!("{}/p{n}\n", site.url)).collect() };
+    write(&lake, "seeds.txt", &pages(12));
+    let hint = "books had 12 requests on 2026-11-30: `min_requests = 6` in [crawl]";
+    lake.run(&["run", "books", "--date", DAY])
+        .ok()
+        .says(&[hint]);
+    // It is said of what came, not of what was there; and not where somebody said it.
+    let again = lake.run(&["run", "books", "--date", DAY]).ok();
+    assert!(!again.stderr.contains("min_requests"), "{}", again.stderr);
+    let said = SOURCE.replace("max_failures", "min_requests = 2\nmax_failures");
+    write(&lake, "source.toml", &said);
+    let next = lake.run(&["run", "books", "--date", "2026-11-29"]).ok();
+    assert!(!next.stderr.contains("min_requests"), "{}", next.stderr);
 }
 
 /// Attacks CRL-2: a list whose links nobody finds any more is no green day.

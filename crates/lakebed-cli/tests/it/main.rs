@@ -19,6 +19,7 @@ mod fold;
 mod lake;
 mod latest;
 mod lines;
+mod newcomer;
 mod output;
 mod pack;
 mod parse;

@@ -89,13 +89,35 @@ fn a_field_that_is_never_there_is_doubted() {
     lake.run(&["parse", "homes", "--test"])
         .code(1)
         .says(&doubts);
-    let run = lake.run(&["parse", "homes", "--test", "--write"]).ok();
-    run.says(&doubts);
+    // To accept them is no reason to be silent about them.
+    for write in [&["--write"][..], &[]] {
+        let run = lake.run(&[&["parse", "homes", "--test"][..], write].concat());
+        let run = run.code(1).says(&doubts).says(&[
+            "css = \".prize::text\", line 52 of source.toml",
+            "say so in its rule: `may_be_empty = true`",
+        ]);
+        assert!(!run.stderr.contains("if that is right"), "{}", run.stderr);
+    }
+    let told = lake.run(&["parse", "homes", "--test", "--format", "json"]);
+    let told = told.code(1).json();
+    assert_eq!(told["pass"], false);
+    assert_eq!(told["doubts"].as_array().unwrap().len(), 2, "{told}");
     lake.run(&["source", "test", "homes"]).code(1).prints(&[
-        "ok      fixtures",
-        "warning: price: null in",
+        "FAILED  fixtures  price: null in",
         "tags: empty",
+        "hint    where a field need not be there",
     ]);
+    // What may be without a value is no doubt.
+    let rule = "{ css = \".prize::text\", clean";
+    change(
+        &lake,
+        rule,
+        &rule.replace("clean", "may_be_empty = true, clean"),
+    );
+    change(&lake, "all = true }", "all = true, may_be_empty = true }");
+    lake.run(&["parse", "homes", "--test"]).ok();
+    let told = lake.run(&["source", "test", "homes"]).code(1);
+    told.prints(&["ok      fixtures  2 pages as expected"]);
     change(&lake, ".prize::text", ".listing__price::text");
     let run = lake.run(&["parse", "homes", "--test", "--write"]).ok();
     assert!(!run.stderr.contains("price"), "{}", run.stderr);

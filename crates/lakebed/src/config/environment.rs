@@ -15,7 +15,7 @@ const PREFIX: &str = "LAKEBED_";
 
 /// Variables that are known although they are no settings, and what they are for. The page
 /// docs/configuration.md lists them; a test compares, and finds every one that the repository uses.
-pub const OTHER_VARIABLES: [(&str, &str); 18] = [
+pub const OTHER_VARIABLES: [(&str, &str); 19] = [
     (
         "LAKEBED_PROJECT",
         "the project folder, where `--project` is not given",
@@ -31,6 +31,10 @@ pub const OTHER_VARIABLES: [(&str, &str); 18] = [
     (
         "LAKEBED_RUN",
         "set for a `seed_command` and for the stages of a flow: the run",
+    ),
+    (
+        "LAKEBED_PROGRESS",
+        "set for the stages of a flow: the file in which a stage says in one line how far it is",
     ),
     (
         "LAKEBED_API_TOKEN",

@@ -271,6 +271,10 @@ pub struct FieldTable {
     /// Whether a record without it is rejected.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
+    /// Whether it may be without a value in every record: then nobody is warned. It changes no row, so it is no part of
+    /// what names the rules.
+    #[serde(default, skip_serializing)]
+    pub may_be_empty: bool,
 }
 
 fn is_false(b: &bool) -> bool {

@@ -7,10 +7,10 @@
 //! there before it began: what came in meanwhile makes it outdated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -19,14 +19,19 @@ use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::flow::graph::{Graph, Program, Stage};
 use crate::flow::judge::{Judge, Standing, files_of};
-use crate::flow::place::{StageFailure, StageTry, log_path, stamp_path};
-use crate::flow::process::{Call, End, kill, last_lines, start, wait};
+use crate::flow::place::{
+    StageFailure, StageTry, log_path, progress_path, read_progress, stamp_path,
+};
+use crate::flow::process::{Call, End, kill, last_lines, start, wait, warnings};
 use crate::flow::report::{DateReport, FLOW_REPORT_FORMAT, FlowReport, StageOutcome, StageReport};
 use crate::flow::turn::{self, Turn};
 use crate::name::FlowStageName;
 use crate::queue::Queue;
 use crate::spec::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
 use crate::store::Lake;
+
+/// How often it is looked how far a stage is.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
 
 /// What flows work with.
 #[derive(Debug, Clone)]
@@ -60,6 +65,8 @@ pub struct FlowOptions {
 pub trait FlowWatch: Send + Sync {
     /// A stage begins.
     fn begins(&self, graph: &Graph, stage: &Stage);
+    /// A stage is under way, and said this of how far it is, if anything; called about twice a second.
+    fn progress(&self, graph: &Graph, stage: &Stage, said: Option<&str>);
     /// A stage ended, or was passed over.
     fn ended(&self, graph: &Graph, report: &StageReport);
     /// Another call runs the date.
@@ -149,6 +156,7 @@ async fn run_source(
             judge: &mut judge,
             outcomes: BTreeMap::new(),
             reports: Vec::new(),
+            warnings: Vec::new(),
         };
         let before = reports.last().filter(|r| r.trouble().is_some());
         let (busy, error) = match before {
@@ -186,6 +194,8 @@ struct DateRun<'a> {
     judge: &'a mut Judge,
     outcomes: BTreeMap<FlowStageName, StageOutcome>,
     reports: Vec<StageReport>,
+    /// What the stage at hand warned of.
+    warnings: Vec<String>,
 }
 
 /// What was there before a stage began.
@@ -267,6 +277,7 @@ impl DateRun<'_> {
             standing,
             why,
             took_ms: None,
+            warnings: Vec::new(),
             failure: None,
         };
         self.tell(stage, outcome, report);
@@ -292,6 +303,7 @@ impl DateRun<'_> {
             standing: None,
             why: String::new(),
             took_ms: None,
+            warnings: Vec::new(),
             failure: Some(failure),
         };
         self.tell(stage, StageOutcome::Failed, report);
@@ -386,6 +398,7 @@ impl DateRun<'_> {
                 false => judged.why,
             },
             took_ms: Some(took),
+            warnings: std::mem::take(&mut self.warnings),
             failure,
         };
         self.tell(stage, outcome, report);
@@ -412,6 +425,8 @@ impl DateRun<'_> {
             None => self.run_process(stage, is_forced, turn).await?,
         };
         kill_point("flow.stage_ended");
+        let log = log_path(project, source, stage);
+        self.warnings = begin.map_or_else(Vec::new, |begin| warnings(&log, begin));
         let end = match end {
             End::Good => match self.stamp(stage, before).await? {
                 None => {
@@ -431,7 +446,6 @@ impl DateRun<'_> {
             }
             End::Bad { reason, code } => (StageOutcome::Failed, reason, code),
         };
-        let log = log_path(project, source, stage);
         let failure = StageFailure {
             reason,
             exit_code,
@@ -474,11 +488,15 @@ impl DateRun<'_> {
         let argv = argv_of(&self.context.program, stage, is_forced);
         let log = log_path(project, source, stage);
         let now = self.context.lake.clock().now();
+        let far = progress_path(project, source, stage);
+        // What a try left that died says nothing of this one.
+        drop(fs::remove_file(&far));
         let variables = [
             ("LAKEBED_PROJECT", project.display().to_string()),
             ("LAKEBED_SOURCE", source.to_string()),
             ("LAKEBED_DATE", stage.date.to_string()),
             ("LAKEBED_RUN", self.graph.run.to_string()),
+            ("LAKEBED_PROGRESS", far.display().to_string()),
         ];
         let started = start(
             Call {
@@ -507,7 +525,17 @@ impl DateRun<'_> {
         kill_point("flow.stage_begun");
         let (stop, lost, timeout) = (self.context.stop.clone(), turn.lost(), stage.timeout);
         let is_told = move || *stop.borrow() || lost.load(std::sync::atomic::Ordering::SeqCst);
-        let waited = tokio::task::spawn_blocking(move || wait(child, timeout, is_told)).await;
+        let mut waiting = tokio::task::spawn_blocking(move || wait(child, timeout, is_told));
+        let waited = loop {
+            tokio::select! {
+                ended = &mut waiting => break ended,
+                () = tokio::time::sleep(PROGRESS_PAUSE) => {
+                    let said = read_progress(&far);
+                    self.watch.progress(self.graph, stage, said.as_deref());
+                }
+            }
+        };
+        drop(fs::remove_file(&far));
         let waited = waited.map_err(|e| Error::internal("wait for a stage").caused_by(e))?;
         Ok((waited?, Some(begin)))
     }

@@ -38,7 +38,7 @@ use crate::flow::packs::{SourcePack, list_packs};
 use crate::ingest::Progress;
 use crate::ingest::decode::Mismatch;
 use crate::name::{BatchLabel, DatasetName, DatasetRef, Layer};
-use crate::parse::Rules;
+use crate::parse::{EmptyField, Rules};
 use crate::spec::By;
 use crate::store::Lake;
 use crate::time::BusinessDate;
@@ -119,7 +119,7 @@ pub async fn parse_date(
     let mut wanted: Vec<usize> = plans.iter().flat_map(|p| p.wanted.clone()).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let gathered = call.gather(rules, &wanted)?;
+    let (gathered, empty_fields) = call.gather(rules, &wanted)?;
     // Nothing is stored before all of it may be.
     for plan in &plans {
         call.check(plan, &gathered)?;
@@ -132,7 +132,9 @@ pub async fn parse_date(
     call.clean_up(&datasets)?;
     let packs = call.tell_packs(&datasets, &gathered);
     let datasets = datasets.into_iter().map(|(dataset, _)| dataset).collect();
-    Ok(Some(ParseReport::new(source, date, packs, datasets)))
+    let mut report = ParseReport::new(source, date, packs, datasets);
+    report.empty_fields = empty_fields;
+    Ok(Some(report))
 }
 
 fn clean(dataset: DatasetName) -> DatasetRef {
@@ -146,10 +148,10 @@ fn clean(dataset: DatasetName) -> DatasetRef {
 type Read = BTreeMap<usize, Gathered>;
 
 impl Call<'_> {
-    /// Reads the wanted packs.
-    fn gather(&self, rules: &Rules, wanted: &[usize]) -> Result<Read> {
+    /// Reads the wanted packs, and tells which fields had no value in any record.
+    fn gather(&self, rules: &Rules, wanted: &[usize]) -> Result<(Read, Vec<EmptyField>)> {
         if wanted.is_empty() {
-            return Ok(Read::new());
+            return Ok((Read::new(), Vec::new()));
         }
         let packs: Vec<&SourcePack> = wanted.iter().map(|n| &self.packs[*n].0).collect();
         let parsing = Parsing {
@@ -159,13 +161,14 @@ impl Call<'_> {
             threads: self.options.threads,
         };
         let folder = self.options.kept.join(WORK);
-        let mut gatherer = Gatherer::new(&folder, rules, self.progress)?;
+        let mut gatherer = Gatherer::new(&folder, (rules, packs.len()), self.progress)?;
         self.progress.begin(Some(bytes_of(&packs)?));
         let read = parse_packs(&packs, &parsing, |came| gatherer.take(came));
         self.progress.end();
         read?;
         let places = wanted.iter().copied();
-        Ok(places.zip(gatherer.finish()).collect())
+        let (gathered, filled) = gatherer.finish();
+        Ok((places.zip(gathered).collect(), filled.empty(self.source)))
     }
 
     /// What was refused is looked into; the rest is in the lake.

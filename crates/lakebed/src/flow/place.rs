@@ -4,10 +4,12 @@
 //! in the lake      flow/<source>/<date>/<run>/<stage>.done     the stamp
 //! in the project   flow/<source>/<date>/<run>/<stage>.log      what the stage said, every try behind the last one
 //!                  flow/<source>/<date>/<run>/<stage>.try      the try under way, or the last one where it failed
+//!                  flow/<source>/<date>/<run>/<stage>.now      how far it is, while it runs: one line
 //!                  flow/<source>/<date>/lock                   held while a flow of the date runs
 //! ```
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,8 @@ use crate::time::{BusinessDate, Instant};
 
 /// Version of the files of tries.
 const TRY_FORMAT: u32 = 1;
+/// Bytes of a line of progress that are looked at.
+const MAX_PROGRESS_BYTES: u64 = 400;
 
 /// The stamp of a stage in the lake.
 #[must_use]
@@ -45,6 +49,22 @@ fn stage_file(project: &Path, source: &SourceName, stage: &Stage, end: &str) -> 
 #[must_use]
 pub fn log_path(project: &Path, source: &SourceName, stage: &Stage) -> PathBuf {
     stage_file(project, source, stage, "log")
+}
+
+/// The file in which a stage says how far it is: one line, written anew as often as it likes.
+pub(super) fn progress_path(project: &Path, source: &SourceName, stage: &Stage) -> PathBuf {
+    stage_file(project, source, stage, "now")
+}
+
+/// The line in a file of progress; none where there is none yet.
+pub(super) fn read_progress(path: &Path) -> Option<String> {
+    // Whatever a program writes there, one line of it is told.
+    let mut text = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(MAX_PROGRESS_BYTES).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().next().unwrap_or_default().trim();
+    (!line.is_empty()).then(|| line.to_owned())
 }
 
 /// The lock of a date.
@@ -101,7 +121,7 @@ impl StageFailure {
 }
 
 /// Level and text of a log line, which begins with its time.
-fn log_line(line: &str) -> Option<(&str, &str)> {
+pub(super) fn log_line(line: &str) -> Option<(&str, &str)> {
     let (at, rest) = line.split_once(' ')?;
     at.parse::<Instant>().ok()?;
     let (level, text) = rest.split_once(' ')?;

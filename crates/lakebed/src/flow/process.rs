@@ -4,13 +4,14 @@
 //! that is told to end tells its stage, waits, and kills what does not listen.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::flow::place::log_line;
 
 /// How long a stage may take to end when it is told to.
 const GRACE: Duration = Duration::from_secs(30);
@@ -22,6 +23,8 @@ const LAST_LINES: usize = 12;
 const LAST_BYTES: u64 = 16 << 10;
 /// Characters that are told of a line.
 const LAST_LINE_CHARS: usize = 300;
+/// Different warnings that are told of a stage.
+const MAX_WARNINGS: usize = 20;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,6 +179,34 @@ pub(super) fn last_lines(log: &Path, begin: u64) -> Vec<String> {
         .collect()
 }
 
+/// What a program of ours warned of in its log, from a byte on: each text once, the first ones; the rest is counted.
+pub(super) fn warnings(log: &Path, begin: u64) -> Vec<String> {
+    let read = || -> std::io::Result<(Vec<String>, u64)> {
+        let mut file = File::open(log)?;
+        file.seek(SeekFrom::Start(begin))?;
+        let (mut told, mut more) = (Vec::new(), 0);
+        for line in BufReader::new(file).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            let text = match log_line(line.trim_end()) {
+                Some(("warn", text)) => text.to_owned(),
+                _ => continue,
+            };
+            match told.len() {
+                _ if told.contains(&text) => {}
+                n if n < MAX_WARNINGS => told.push(text),
+                _ => more += 1,
+            }
+        }
+        Ok((told, more))
+    };
+    let (mut told, more) = read().unwrap_or_default();
+    if more > 0 {
+        told.push(format!("and {more} more warnings"));
+    }
+    told
+}
+
 /// A line of at most so many characters; of one whose beginning is not there the end counts.
 fn short_line(line: &str, is_end: bool) -> String {
     let most = LAST_LINE_CHARS;
@@ -194,6 +225,28 @@ fn short_line(line: &str, is_end: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_are_those_of_the_try_each_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("x.log");
+        let at = "2026-12-01T09:00:00.123456+08:00";
+        let head = format!("== before\n{at} warn  old\n== this try\n");
+        let said = format!(
+            "{at} info  begins\n{at} warn  壞了\nwarn  no log line\n{at} warn  壞了\n{at} warn  x\n"
+        );
+        fs::write(&log, format!("{head}{said}")).unwrap();
+        let begin = head.len() as u64;
+        assert_eq!(warnings(&log, begin), ["壞了", "x"]);
+        let many: String = (0..30).map(|n| format!("{at} warn  w{n}\n")).collect();
+        fs::write(&log, format!("{head}{many}")).unwrap();
+        let told = warnings(&log, begin);
+        assert_eq!(
+            (told.len(), told[20].as_str()),
+            (21, "and 10 more warnings")
+        );
+        assert!(warnings(&dir.path().join("none"), 0).is_empty());
+    }
 
     #[test]
     fn lines_are_those_of_the_try_and_no_longer_than_one_reads() {

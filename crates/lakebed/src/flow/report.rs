@@ -81,6 +81,9 @@ pub struct StageReport {
     /// How long it took, from its start to its stamp; absent where it did not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
+    /// What it warned of, although it may have ended well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// How it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<StageFailure>,

@@ -6,6 +6,8 @@ pub trait Progress: Sync {
     fn begin(&self, _total_bytes: Option<u64>) {}
     /// Bytes that were read (as stored on disk), rows and rejects that were decoded since the last call.
     fn advance(&self, _bytes: u64, _rows: u64, _rejected: u64) {}
+    /// The first, second, ... of several packs is at hand: `what` is done with it, such as "reads".
+    fn step(&self, _what: &'static str, _pack: usize, _of: usize) {}
     /// The call has ended, well or not.
     fn end(&self) {}
 }

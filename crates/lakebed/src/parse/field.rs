@@ -176,6 +176,12 @@ fn read_shape(table: &FieldTable, at: &At<'_>) -> Result<Shape> {
             "leave `required` or `default` out",
         ));
     }
+    if table.required && table.may_be_empty {
+        return Err(at.refuse(
+            "a `required` field is never empty",
+            "leave `required` or `may_be_empty` out",
+        ));
+    }
     Ok(match &table.join {
         Some(join) => Shape::Join(join.clone()),
         None if table.all => Shape::All,
@@ -197,11 +203,12 @@ fn read_object(name: &str, table: &FieldTable, scope: Scope, at: &At<'_>) -> Res
             each: None,
             field: FieldMap::default(),
             required: false,
+            may_be_empty: false,
             ..table.clone()
         };
         if own != FieldTable::default() {
             return Err(at.refuse(
-                "beside `each` stand `field` and `required` alone",
+                "beside `each` stand `field`, `required` and `may_be_empty` alone",
                 "where the objects are is told within `each`: each = { css = \"...\" }",
             ));
         }
@@ -218,6 +225,7 @@ fn read_object(name: &str, table: &FieldTable, scope: Scope, at: &At<'_>) -> Res
     let own = FieldTable {
         field: FieldMap::default(),
         required: false,
+        may_be_empty: false,
         ..table.clone()
     };
     let (source, steps, inner) = match own == FieldTable::default() {

@@ -15,6 +15,7 @@
 //! | `steps`, `numbers` | what is done to a value |
 //! | `command` | pages that a program of the user's parses |
 //! | `fixture` | pages that are kept with what they must give |
+//! | `filled` | which fields of records have a value at all |
 //! | `budget` | what one page may cost |
 //!
 //! What does not belong here: packs, the queue, datasets. Who has a page calls.
@@ -24,6 +25,7 @@ mod columns;
 mod command;
 mod css;
 mod field;
+mod filled;
 mod fixture;
 mod html;
 mod json;
@@ -38,6 +40,7 @@ mod tests;
 mod tokens;
 
 pub use command::{CommandParser, parse_with};
+pub use filled::{EmptyField, Filled};
 pub use fixture::{Difference, EXPECTED_SUFFIX, Fixture, FixturePage, differences, gives};
 pub(crate) use html::read_html;
 pub use page::{PageInput, parse_page, whole_page};

@@ -390,6 +390,12 @@ fn read_follow(
         ));
     }
     let (each, scope) = read_scope(follow.each.as_ref(), at)?;
+    if follow.url.table.may_be_empty {
+        return Err(at.key("url").refuse(
+            "`may_be_empty` is told of the links as a whole",
+            "write it beside `url`, not within",
+        ));
+    }
     let url = read_field("url", &follow.url, scope, &at.key("url"))?;
     if !matches!(url.shape, Shape::First) {
         return Err(at.key("url").refuse(

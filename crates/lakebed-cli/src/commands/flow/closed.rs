@@ -1,25 +1,15 @@
 //! What the queue knows of a crawl that is a stage: how it was closed, what a person said of it, what was tried again.
 
 use lakebed::flow::{Judged, Standing};
-use lakebed::queue::{ClosingRecord, RunRecord};
+use lakebed::queue::RunRecord;
 use lakebed::spec::RunKey;
+
+use crate::commands::closing::{closing_of, family_of};
 
 /// The crawl of that name and the runs that tried again what died in it, the newest last.
 pub(super) fn family_in<'r>(crawled: &'r [RunRecord], name: &str) -> Vec<&'r RunRecord> {
-    let mut family: Vec<&RunRecord> = Vec::new();
-    let mut next = crawled.iter().find(|run| run.key.run.as_str() == name);
-    while let Some(run) = next {
-        family.push(run);
-        next = crawled
-            .iter()
-            .rev()
-            .find(|r| r.successor_of == Some(run.id));
-    }
-    family
-}
-
-fn closing_of(run: &RunRecord) -> Option<ClosingRecord> {
-    serde_json::from_str(run.closing.as_deref()?).ok()
+    let first = crawled.iter().find(|run| run.key.run.as_str() == name);
+    first.map_or_else(Vec::new, |first| family_of(first, crawled))
 }
 
 /// A crawl is told by its closings, where it has any: the queue knows better than a log why one is red, what a person said

@@ -1,11 +1,14 @@
 //! `run`, `status`, `watch`, `flow`: the stages of sources as one.
 
+mod advice;
 mod closed;
 mod graphs;
+mod live;
 mod run;
 mod show;
 mod shown;
 mod status;
+mod tally;
 mod watch;
 
 pub(crate) use run::run;

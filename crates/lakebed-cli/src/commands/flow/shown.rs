@@ -11,6 +11,9 @@ use lakebed::store::{Lake, StorePath};
 use lakebed::time::BusinessDate;
 use lakebed::{Error, Result};
 
+/// Runs of the queue that are looked through for dates to come.
+const NEWEST_RUNS: u32 = 100;
+
 /// Where a date of a source may have left something.
 pub(super) struct Places<'a> {
     pub(super) lake: &'a Lake,
@@ -69,13 +72,13 @@ impl Places<'_> {
         Ok(runs)
     }
 
-    /// The first date of which the source left anything: a stamp, a log, a crawl, rows.
-    pub(super) async fn first_date(
+    /// The first date of which the source left anything, and every one after `last`: stamps, logs, crawls, rows.
+    pub(super) async fn known_dates(
         &self,
         declared: &Declared,
         last: BusinessDate,
         judge: &mut Judge,
-    ) -> Result<Option<BusinessDate>> {
+    ) -> Result<BTreeSet<BusinessDate>> {
         let source = &declared.source;
         let stamped = self
             .lake
@@ -84,9 +87,12 @@ impl Places<'_> {
             .await?;
         let tried = folders_in(&flow_folder(self.root).join(source.as_str()))?;
         let names = stamped.iter().chain(&tried);
-        let mut found: Vec<BusinessDate> = names.filter_map(|name| name.parse().ok()).collect();
+        let mut found: BTreeSet<BusinessDate> =
+            names.filter_map(|name| name.parse().ok()).collect();
         if let Some(queue) = self.queue {
             found.extend(queue.first_date(source).await?);
+            let newest = queue.list_runs(Some(source), NEWEST_RUNS).await?;
+            found.extend(newest.into_iter().map(|run| run.key.date));
         }
         let graph = Graph::of(declared, last, &WHOLE_DAY.parse()?)?;
         for scope in graph
@@ -96,8 +102,11 @@ impl Places<'_> {
         {
             let state = judge.sights.state(&scope.dataset).await?;
             found.extend(state.dates().keys().next());
+            found.extend(state.dates().range(last..).map(|(date, _)| *date));
         }
-        Ok(found.into_iter().min())
+        let first = found.first().copied();
+        found.retain(|date| Some(*date) == first || *date > last);
+        Ok(found)
     }
 }
 

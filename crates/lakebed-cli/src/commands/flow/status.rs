@@ -1,6 +1,6 @@
 //! `status`: source x date x stage, and why a stage is not done.
 
-use lakebed::flow::{Declared, FLOW_LEASES, Graph, Judge, Judged, Standing, is_running};
+use lakebed::flow::{Declared, FLOW_LEASES, Graph, Judge, Judged, Standing, WHOLE_DAY, is_running};
 use lakebed::name::{RunName, SourceName};
 use lakebed::queue::{LeaseRecord, Queue, QueueOptions, RunRecord};
 use lakebed::time::{BusinessDate, time_zone};
@@ -8,6 +8,8 @@ use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{FlowStatusArgs, TextFormat};
+use crate::commands::closing::{closing_of, next_steps};
+use crate::commands::flow::advice;
 use crate::commands::flow::closed::{family_in, judged_with_closings};
 use crate::commands::flow::graphs::{dates_of, declared_of, root_of};
 use crate::commands::flow::shown::{Places, crawl_of};
@@ -19,24 +21,31 @@ use crate::table::Table;
 const ANSWER_FORMAT: u32 = 1;
 /// Days that are shown where none are asked for.
 const USUAL_DAYS: i64 = 7;
+/// Days to come that are shown where none are asked for.
+const MOST_COMING: usize = 7;
+/// Why a stage is missing that nobody has begun.
+pub(super) const NEVER_DONE: &str = "never done";
 
 #[derive(Serialize)]
-struct StageStatus {
-    stage: String,
+pub(super) struct StageStatus {
+    pub(super) stage: String,
     kind: &'static str,
     #[serde(flatten)]
-    judged: Judged,
+    pub(super) judged: Judged,
+    /// Of a crawl that closed red: what goes on from it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) next: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct DateStatus {
-    source: SourceName,
-    date: BusinessDate,
-    run: RunName,
+pub(super) struct DateStatus {
+    pub(super) source: SourceName,
+    pub(super) date: BusinessDate,
+    pub(super) run: RunName,
     /// Who runs it now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    running: Option<String>,
-    stages: Vec<StageStatus>,
+    pub(super) running: Option<String>,
+    pub(super) stages: Vec<StageStatus>,
 }
 
 #[derive(Serialize)]
@@ -76,14 +85,18 @@ pub(crate) async fn status(args: &FlowStatusArgs, globals: &Globals<'_>) -> Resu
     for declared in &declared {
         let dates = match &given {
             Some(dates) => dates.clone(),
-            None => last_days(&places, declared, &mut judge).await?,
+            None => last_days(&places, declared, &mut judge, globals).await?,
         };
         for date in dates {
             let crawled = places.crawled(&declared.source, date).await?;
             let of = (declared, date);
             for run in places.runs_of(of, asked.as_ref(), &crawled).await? {
                 let running = running_of(&root, &leases, &declared.source, date);
-                let seen = (&crawled[..], running);
+                let seen = Seen {
+                    queue: queue.as_ref(),
+                    crawled: &crawled,
+                    running,
+                };
                 let found = status_of(declared, (date, &run), &mut judge, seen).await?;
                 answer.dates.push(found);
             }
@@ -102,19 +115,38 @@ pub(crate) async fn status(args: &FlowStatusArgs, globals: &Globals<'_>) -> Resu
     Ok(if answer.pass { Exit::Done } else { Exit::No })
 }
 
-/// The last days, from the first one of which the source left anything; the last one in any case.
+/// The last days, from the first one of which the source left anything; today in any case, and days to come that have
+/// something.
 async fn last_days(
     places: &Places<'_>,
     declared: &Declared,
     judge: &mut Judge,
+    globals: &Globals<'_>,
 ) -> Result<Vec<BusinessDate>> {
     let lake = places.lake;
     let zone = time_zone(&lake.spec().time_zone)?;
     let today = BusinessDate::of(lake.clock().now(), &zone);
-    let first = places.first_date(declared, today, judge).await?;
-    let first = first.map_or(today, |first| first.min(today));
+    let known = places.known_dates(declared, today, judge).await?;
+    let first = known.first().map_or(today, |first| (*first).min(today));
     let days = (1 - USUAL_DAYS..=0).map(|n| today.plus_days(n));
-    Ok(days.filter(|day| *day >= first).collect())
+    let mut shown: Vec<BusinessDate> = days.filter(|day| *day >= first).collect();
+    let coming: Vec<BusinessDate> = known.into_iter().filter(|day| *day > today).collect();
+    shown.extend(coming.iter().take(MOST_COMING));
+    if let [.., last] = coming.get(MOST_COMING..).unwrap_or_default() {
+        globals.printer.hint(format!(
+            "of {} more days to come, until {last}, there is something, too: `lakebed status {} --date D` shows one",
+            coming.len() - MOST_COMING,
+            declared.source
+        ));
+    }
+    Ok(shown)
+}
+
+/// What is known of a date beside its stamps.
+struct Seen<'a> {
+    queue: Option<&'a Queue>,
+    crawled: &'a [RunRecord],
+    running: Option<String>,
 }
 
 fn running_of(
@@ -136,32 +168,53 @@ async fn status_of(
     declared: &Declared,
     (date, run): (BusinessDate, &RunName),
     judge: &mut Judge,
-    (crawled, running): (&[RunRecord], Option<String>),
+    seen: Seen<'_>,
 ) -> Result<DateStatus> {
     let graph = Graph::of(declared, date, run)?;
     let mut stages = Vec::new();
     for stage in &graph.stages {
         let judged = judge
-            .judge_with_try(&graph.source, stage, running.is_some())
+            .judge_with_try(&graph.source, stage, seen.running.is_some())
             .await
             .map_err(|e: Error| e.with("stage", &stage.name))?;
-        let judged = match crawl_of(&stage.program) {
-            Some(run) => judged_with_closings(judged, &family_in(crawled, run)),
-            None => judged,
+        let family = match crawl_of(&stage.program) {
+            Some(run) => family_in(seen.crawled, run),
+            None => Vec::new(),
+        };
+        let judged = judged_with_closings(judged, &family);
+        let next = match (family.last(), seen.queue, judged.standing) {
+            (Some(crawl), Some(queue), Standing::Red) => {
+                let again = match run.as_str() {
+                    WHOLE_DAY => format!("`lakebed run {} --date {date}`", graph.source),
+                    run => format!("`lakebed run {} --date {date} --run {run}`", graph.source),
+                };
+                steps_of(crawl, queue, &again).await?
+            }
+            _ => Vec::new(),
         };
         stages.push(StageStatus {
             stage: stage.name.to_string(),
             kind: stage.kind.as_str(),
             judged,
+            next,
         });
     }
     Ok(DateStatus {
         source: graph.source,
         date,
         run: graph.run,
-        running,
+        running: seen.running,
         stages,
     })
+}
+
+/// What goes on from a crawl that closed red.
+async fn steps_of(run: &RunRecord, queue: &Queue, again: &str) -> Result<Vec<String>> {
+    let Some(closing) = closing_of(run) else {
+        return Ok(Vec::new());
+    };
+    let books = queue.read_books(run.id).await?;
+    Ok(next_steps(&run.key, &closing, &books, again))
 }
 
 /// A table for each source and kind of run, and behind them the reasons.
@@ -204,7 +257,7 @@ fn tell(answer: &StatusAnswer, globals: &Globals<'_>) -> Result<()> {
                 // A red crawl that a person accepted.
                 Standing::Done => !stage.judged.why.is_empty(),
                 Standing::NotDue => false,
-                Standing::Missing => stage.judged.why != "never done",
+                Standing::Missing => stage.judged.why != NEVER_DONE,
                 Standing::Outdated | Standing::Stale | Standing::Red | Standing::Running => true,
             };
             if is_told {
@@ -227,6 +280,9 @@ fn tell(answer: &StatusAnswer, globals: &Globals<'_>) -> Result<()> {
     if !why.is_empty() {
         globals.printer.bytes(b"\n")?;
         globals.printer.table(&why)?;
+    }
+    for line in advice::lines(&answer.dates) {
+        globals.printer.hint(line);
     }
     Ok(())
 }

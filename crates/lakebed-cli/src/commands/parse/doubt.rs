@@ -1,13 +1,15 @@
-//! What makes one doubt a fixture that gives what is expected: that it gives rejects alone, or that a field has no value
+//! What makes one doubt rules that give what is expected: that a page gives rejects alone, or that a field has no value
 //! in any record. Neither is a difference; both are what an invented page, or a selector that does not fit, looks like.
 
-use lakebed::spec::Datum;
+use std::fs;
+
+use lakebed::parse::{EmptyField, Filled};
 
 use crate::commands::parse::{Ruled, TestedPage};
 use crate::table::count;
 
-/// The members that say where a record comes from.
-const ORIGIN: [&str; 3] = ["_raw", "_key", "_fetched_at"];
+/// What to do where a field may be without a value.
+pub(crate) const MAY_BE_EMPTY: &str = "where a field need not be there, say so in its rule: `may_be_empty = true` (a program leaves it out); else keep a page that has it (`--save`), or mend its selector";
 
 /// A line for each page of a kind with records that gives rejects and no record.
 pub(crate) fn only_rejects(ruled: &Ruled, pages: &[TestedPage]) -> Vec<String> {
@@ -27,86 +29,77 @@ pub(crate) fn only_rejects(ruled: &Ruled, pages: &[TestedPage]) -> Vec<String> {
     pages.iter().filter_map(parsed).collect()
 }
 
-/// A line for each field of the rules that has no value in any record of any page.
-pub(crate) fn never_there(pages: &[TestedPage]) -> Vec<String> {
+/// A line for each field of the rules that has no value in any record of any page, and may not be so.
+pub(crate) fn never_there(ruled: &Ruled, pages: &[TestedPage]) -> Vec<String> {
     let parsed = pages.iter().filter_map(|p| p.parsed.as_ref());
-    let mut fields: Vec<Seen> = Vec::new();
+    let mut filled = Filled::default();
     for record in parsed.flat_map(|p| &p.records) {
-        if let Datum::Object(members) = &record.record {
-            for (name, value) in members {
-                if !ORIGIN.contains(&name.as_str()) {
-                    look(record.dataset.as_str(), name, value, &mut fields);
-                }
-            }
-        }
+        filled.add(&record.dataset, &record.record);
     }
-    let empty = fields.iter().filter(|f| f.values == 0);
-    let datasets = fields.iter().map(|f| &f.dataset);
+    let mut empty = filled.empty(&ruled.source);
+    find_lines(ruled, &mut empty);
+    let datasets = empty.iter().map(|f| &f.dataset);
     let is_one = datasets.clone().all(|d| Some(d) == datasets.clone().next());
-    empty.map(|f| f.told(is_one)).collect()
-}
-
-/// A field, and how often it was there.
-struct Seen {
-    dataset: String,
-    path: String,
-    places: u64,
-    /// Places with a value.
-    values: u64,
-    is_list: bool,
-}
-
-impl Seen {
-    fn told(&self, is_one: bool) -> String {
+    let told = empty.iter().map(|field| {
         let name = match is_one {
-            true => self.path.clone(),
-            false => format!("{} of {}", self.path, self.dataset),
+            true => field.field.clone(),
+            false => format!("{} of {}", field.field, field.dataset),
         };
-        let what = if self.is_list { "empty" } else { "null" };
-        let noun = if self.path.contains('.') {
-            "place"
-        } else {
-            "record"
-        };
-        let places = match self.places {
-            1 => format!("the one {noun}"),
-            _ => format!("all {}", count(self.places, noun)),
-        };
-        format!(
-            "{name}: {what} in {places} of the fixtures: does its selector fit? (`table > tr` needs `tbody`: \"table > tbody > tr\")"
-        )
-    }
+        told(&name, field, "of the fixtures", ruled)
+    });
+    told.collect()
 }
 
-fn look(dataset: &str, path: &str, value: &Datum, fields: &mut Vec<Seen>) {
-    let known = fields.iter_mut();
-    let mut known = known.filter(|f| f.dataset == dataset && f.path == path);
-    let is_value = !matches!(value, Datum::Null) && *value != Datum::List(Vec::new());
-    let is_list = matches!(value, Datum::List(_));
-    match known.next() {
-        Some(field) => {
-            field.places += 1;
-            field.values += u64::from(is_value);
-            field.is_list |= is_list;
-        }
-        None => fields.push(Seen {
-            dataset: dataset.to_owned(),
-            path: path.to_owned(),
-            places: 1,
-            values: u64::from(is_value),
-            is_list,
-        }),
+/// A line for each field without a value in any record that a date gave.
+pub(super) fn never_parsed(ruled: &Ruled, empty: &[EmptyField]) -> Vec<String> {
+    let told = empty.iter().map(|field| {
+        let name = format!("{} of clean/{}", field.field, field.dataset);
+        let told = told(&name, field, "that came of its pages", ruled);
+        let way = match field.has_rule {
+            true => "its rule says so: `may_be_empty = true`",
+            false => "it is left out of the record",
+        };
+        format!("{told}; where it need not be there, {way}")
+    });
+    told.collect()
+}
+
+/// Looks up where the rules of the fields stand.
+pub(super) fn find_lines(ruled: &Ruled, empty: &mut [EmptyField]) {
+    if empty.is_empty() {
+        return;
     }
-    let objects = match value {
-        Datum::List(items) => items.as_slice(),
-        Datum::Object(_) => std::slice::from_ref(value),
-        _ => &[],
+    // Where it cannot be read, no line is told.
+    let text = fs::read_to_string(&ruled.file).unwrap_or_default();
+    empty.iter_mut().for_each(|field| field.find_line(&text));
+}
+
+fn told(name: &str, field: &EmptyField, of: &str, ruled: &Ruled) -> String {
+    let what = if field.is_list { "empty" } else { "null" };
+    let noun = match field.field.contains('.') {
+        true => "place",
+        false => "record",
     };
-    for object in objects {
-        if let Datum::Object(members) = object {
-            for (name, value) in members {
-                look(dataset, &format!("{path}.{name}"), value, fields);
-            }
+    let places = match field.places {
+        1 => format!("the one {noun}"),
+        _ => format!("all {}", count(field.places, noun)),
+    };
+    let rule = match (&field.rule, field.line) {
+        (Some(rule), Some(line)) => {
+            let file = ruled.file.file_name().unwrap_or_default();
+            format!(" {rule}, line {line} of {}", file.to_string_lossy())
         }
-    }
+        (Some(rule), None) => format!(" {rule}"),
+        (None, _) => String::new(),
+    };
+    let rows_of_tables = field.rule.as_ref().is_some_and(|r| r.contains("> tr"));
+    let table = match rows_of_tables {
+        true => " (`table > tr` needs `tbody`: \"table > tbody > tr\")",
+        false => "",
+    };
+    let doubt = match field.has_rule {
+        true => "does its selector fit?",
+        false => "does its program find it?",
+    };
+    format!("{name}: {what} in {places} {of}: {doubt}{rule}{table}")
 }

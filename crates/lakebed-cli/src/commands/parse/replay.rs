@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::args::{ParseArgs, TextFormat};
 use crate::commands::ingest;
+use crate::commands::parse::doubt::{find_lines, never_parsed};
 use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
@@ -72,10 +73,12 @@ pub(super) async fn replay(
             &progress,
         );
         match done.await {
-            Ok(Some(report)) => {
+            Ok(Some(mut report)) => {
+                find_lines(ruled, &mut report.empty_fields);
                 if printer.format() == TextFormat::Text {
                     tell_date(&report, globals)?;
                 }
+                tell_empty(&report, ruled, globals);
                 reports.push(report);
             }
             Ok(None) => {
@@ -116,6 +119,20 @@ fn options_of(
         replace: args.replace,
         late: args.late,
         threads: None,
+    }
+}
+
+/// Tells which fields had no value in any record: nothing is red because of it, and somebody should look.
+fn tell_empty(report: &ParseReport, ruled: &Ruled, globals: &Globals<'_>) {
+    let printer = globals.printer;
+    for line in never_parsed(ruled, &report.empty_fields) {
+        printer.warn(line);
+    }
+    if !report.empty_fields.is_empty() {
+        printer.hint(format!(
+            "`lakebed parse {} --try URL` shows what the rules give for a page",
+            ruled.source.name
+        ));
     }
 }
 

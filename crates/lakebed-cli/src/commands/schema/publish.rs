@@ -51,6 +51,14 @@ pub(crate) async fn publish(args: &PublishArgs, globals: &Globals<'_>) -> Result
             )
         })?,
     }
+    // Of a source without a file nothing more is known.
+    let source = context.project().load_source(&dataset.source());
+    if source.is_ok_and(|source| source.crawl.is_some()) {
+        printer.hint(format!(
+            "`lakebed source test {0}` says whether all is ready; `lakebed run {0} --date today` runs the day",
+            dataset.source()
+        ));
+    }
     Ok(Exit::Done)
 }
 

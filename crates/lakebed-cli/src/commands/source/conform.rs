@@ -20,7 +20,9 @@ use super::new::{MADE_UP_HOST, NO_CONTACT};
 use super::private::find_private;
 use crate::args::{SourceTestArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan};
-use crate::commands::parse::{Ruled, TestedPage, never_there, only_rejects, test_pages};
+use crate::commands::parse::{
+    MAY_BE_EMPTY, Ruled, TestedPage, never_there, only_rejects, test_pages,
+};
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::table::count;
@@ -58,6 +60,10 @@ pub(crate) async fn test(args: &SourceTestArgs, globals: &Globals<'_>) -> Result
                 tell(check, globals)?;
             }
         }
+    }
+    let is_crawled = |check: &Check| check.check == "seeds" && check.verdict == Verdict::Pass;
+    if pass && checks.iter().any(is_crawled) {
+        printer.hint(format!("it is ready: `lakebed run {name} --date today`"));
     }
     Ok(if pass { Exit::Done } else { Exit::No })
 }
@@ -148,20 +154,22 @@ fn check_fixtures(ruled: &Ruled, tested: &Result<Vec<TestedPage>>) -> Check {
     let kinds = ruled.rules.page_names();
     let missing = kinds.iter().filter(|kind| !seen.contains(kind.as_str()));
     found.extend(missing.map(|kind| format!("no fixture is a page of the kind `{kind}`")));
-    if found.is_empty() {
+    let doubts = never_there(ruled, pages);
+    if found.is_empty() && doubts.is_empty() {
         let as_expected = format!("{} as expected", count(pages.len() as u64, "page"));
-        let mut check = Check::pass("fixtures", as_expected);
-        let doubts = never_there(pages).into_iter();
-        check.found.extend(doubts.map(|d| format!("warning: {d}")));
-        return check;
+        return Check::pass("fixtures", as_expected);
     }
-    Check::fail(
-        "fixtures",
-        found,
-        vec![format!(
+    let mut hints = Vec::new();
+    if !found.is_empty() {
+        hints.push(format!(
             "`lakebed parse {source} --try PAGE --save NAME` keeps a page; `lakebed parse {source} --test` shows differences"
-        )],
-    )
+        ));
+    }
+    if !doubts.is_empty() {
+        hints.push(MAY_BE_EMPTY.to_owned());
+    }
+    found.extend(doubts);
+    Check::fail("fixtures", found, hints)
 }
 
 /// Whether a crawl would have something to ask for.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::flow::parse::pages::{Came, Done};
 use crate::ingest::Progress;
 use crate::name::DatasetName;
-use crate::parse::Rules;
+use crate::parse::{Filled, Rules};
 use crate::spec::{
     DatasetCounts, PAGE_FORM, PackCounts, PageReject, ParsedPage, RejectReason, RejectRecord,
     RunKey,
@@ -38,8 +38,11 @@ pub(super) struct Gatherer<'a> {
     /// The datasets of each kind of pages.
     kinds: BTreeMap<String, Vec<DatasetName>>,
     progress: &'a dyn Progress,
+    /// How many packs come.
+    expected: usize,
     open: Option<OpenPack>,
     packs: Vec<Gathered>,
+    filled: Filled,
 }
 
 struct OpenPack {
@@ -54,10 +57,10 @@ struct OpenRecords {
 }
 
 impl<'a> Gatherer<'a> {
-    /// Gathers in an empty folder.
+    /// Gathers so many packs in an empty folder.
     pub(super) fn new(
         folder: &'a Path,
-        rules: &'a Rules,
+        (rules, expected): (&'a Rules, usize),
         progress: &'a dyn Progress,
     ) -> Result<Self> {
         // What a call left that died means nothing: its pages are read again.
@@ -74,8 +77,10 @@ impl<'a> Gatherer<'a> {
             rules,
             kinds: BTreeMap::new(),
             progress,
+            expected,
             open: None,
             packs: Vec::new(),
+            filled: Filled::default(),
         })
     }
 
@@ -83,7 +88,11 @@ impl<'a> Gatherer<'a> {
     pub(super) fn take(&mut self, came: Came) -> Result<()> {
         let mut open = match self.open.take() {
             Some(open) => open,
-            None => OpenPack::create(self.folder, self.packs.len(), self.rules)?,
+            None => {
+                let number = self.packs.len();
+                self.progress.step("reads", number + 1, self.expected);
+                OpenPack::create(self.folder, number, self.rules)?
+            }
         };
         match came {
             Came::Page(page) => {
@@ -95,9 +104,9 @@ impl<'a> Gatherer<'a> {
         Ok(())
     }
 
-    /// What each pack gave, in their order.
-    pub(super) fn finish(self) -> Vec<Gathered> {
-        self.packs
+    /// What each pack gave, in their order, and which fields had a value.
+    pub(super) fn finish(self) -> (Vec<Gathered>, Filled) {
+        (self.packs, self.filled)
     }
 
     fn page(&mut self, open: &mut OpenPack, page: &Done) -> Result<()> {
@@ -115,6 +124,7 @@ impl<'a> Gatherer<'a> {
             }
         }
         for record in &parsed.records {
+            self.filled.add(&record.dataset, &record.record);
             if let Some(records) = open.datasets.get_mut(&record.dataset) {
                 records.counts.records += 1;
                 records.lines.add(&record.record)?;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::config::SourceConfig;
 use crate::ingest::IngestReport;
 use crate::name::{BatchLabel, DatasetRef, RunName, SourceName};
+use crate::parse::EmptyField;
 use crate::spec::{DatasetCounts, PackCounts};
 use crate::time::BusinessDate;
 
@@ -80,6 +81,8 @@ pub struct ParseReport {
     pub packs: Vec<ParsedPack>,
     /// By dataset.
     pub datasets: Vec<ParsedDataset>,
+    /// Fields that had no value in any record that this call read; they make nothing red.
+    pub empty_fields: Vec<EmptyField>,
 }
 
 impl ParseReport {
@@ -102,6 +105,7 @@ impl ParseReport {
             counts,
             packs,
             datasets,
+            empty_fields: Vec::new(),
         };
         report.breaches = report.judge(source);
         report.pass = report.breaches.is_empty();

@@ -153,7 +153,9 @@ impl Call<'_> {
                 .map(|(input, keeps_seal)| (vec![input], is_sealed && keeps_seal))
                 .collect(),
         };
-        for (portion, keeps_seal) in portions {
+        let of = portions.len();
+        for (n, (portion, keeps_seal)) in (1..).zip(portions) {
+            self.progress.step("stores", n, of);
             let revision = match plan.is_whole {
                 true => RevisionTarget::Replace,
                 false => RevisionTarget::JoinUnchanged(changed),
