@@ -580,11 +580,15 @@ mod tests {
         .map(|((name, t), id)| FieldSpec::new(id, name, t))
         .collect();
         let schema = Arc::new(arrow_schema(&fields));
-        let scattered = |i: i64| i.wrapping_mul(2_654_435_761) % 99_999_989;
+        // Digits of a hash: neither they nor their differences have a pattern.
+        let scattered = |i: i64| {
+            let hash = ContentHash::of(&i.to_le_bytes());
+            i64::from_str_radix(&hash.as_str()[..15], 16).unwrap()
+        };
         let rows = |n: i64| {
             let whole = batch(&schema, n);
             let mut columns = whole.columns().to_vec();
-            columns[0] = Arc::new(Int64Array::from_iter_values((0..n).map(scattered)));
+            columns[0] = Arc::new(Int64Array::from_iter_values((n..2 * n).map(scattered)));
             RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
         };
         let packed = |rows: &[RecordBatch]| -> Vec<bool> {
