@@ -93,7 +93,7 @@ fn a_field_that_is_never_there_is_doubted() {
     for write in [&["--write"][..], &[]] {
         let run = lake.run(&[&["parse", "homes", "--test"][..], write].concat());
         let run = run.code(1).says(&doubts).says(&[
-            "css = \".prize::text\", line 52 of source.toml",
+            "css = \".prize::text\", line 51 of source.toml",
             "say so in its rule: `may_be_empty = true`",
         ]);
         assert!(!run.stderr.contains("if that is right"), "{}", run.stderr);
