@@ -84,20 +84,19 @@ pub(super) async fn after_run(queue: &Queue, run: &RunKey) -> Result<Vec<String>
             name => format!("{source} --date {date} --run {name}"),
         };
         let is_own = newest.key == *run;
-        match closing_of(newest) {
-            Some(closing) if closing.is_good() => {
-                if is_own && newest.id != first.id {
-                    lines.push(format!(
-                        "`{}` answers for `{name}`: `lakebed run {of}` goes on with both",
-                        run.run
-                    ));
-                }
+        let Some(closing) = closing_of(newest) else {
+            continue;
+        };
+        if closing.is_good() {
+            if is_own && newest.id != first.id {
+                lines.push(format!(
+                    "`{}` answers for `{name}`: `lakebed run {of}` goes on with both",
+                    run.run
+                ));
             }
-            Some(closing) if !is_own => {
-                let books = queue.read_books(newest.id).await?;
-                lines.push(still_red((first, &of), run, &closing, &books));
-            }
-            _ => {}
+        } else if !is_own {
+            let books = queue.read_books(newest.id).await?;
+            lines.push(still_red((first, &of), run, &closing, &books));
         }
     }
     Ok(lines)
