@@ -336,7 +336,7 @@ fn lineage_follows_values_and_not_their_texts() {
         lake.run(&["schema", "publish", dataset, "1"]).ok();
     }
     let row = "{\"price\": \"7.10\", \"at\": \"2026-11-30T08:00:00+08:00\", \"n\": 12}\n";
-    let file = lake.file("a.jsonl", &row.repeat(25));
+    let file = lake.file("a.jsonl", row.repeat(25));
     let args = [file.to_str().unwrap(), "--date", DAY, "--complete"];
     lake.ingest("clean/rent", &args).ok();
     lake.run(&["derive", "rent", "wide", "--date", DAY]).ok();
