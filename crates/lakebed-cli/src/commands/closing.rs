@@ -1,18 +1,20 @@
 //! What goes on from a closing that is red: the command lines, for the reasons that it has.
 
 use lakebed::Result;
+use lakebed::crawl::is_sample;
 use lakebed::queue::{BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::RunKey;
 
 /// What a person calls again who has just called it.
 pub(super) const SAME: &str = "the same command";
 
-/// The steps that a person has; none where the closing is good. `again` names the command that goes on afterwards.
+/// The steps that a person has; none where the closing is good. `again` names the command that goes on afterwards, `runs`
+/// are those of the date.
 pub(super) fn next_steps(
     run: &RunKey,
-    closing: &ClosingRecord,
-    books: &RunBooks,
+    (closing, books): (&ClosingRecord, &RunBooks),
     again: &str,
+    runs: &[RunRecord],
 ) -> Vec<String> {
     if closing.is_good() {
         return Vec::new();
@@ -27,7 +29,7 @@ pub(super) fn next_steps(
         "day" => format!("{source} --date {date}"),
         run => format!("{source} --date {date} --run {run}"),
     };
-    let next = next_name(run.as_str());
+    let next = next_name(run.as_str(), runs);
     let has = |kinds: &[BreachKind]| closing.breaches.iter().any(|b| kinds.contains(&b.kind));
     if has(&[BreachKind::Unfinished]) {
         return vec![format!(
@@ -35,7 +37,16 @@ pub(super) fn next_steps(
         )];
     }
     let mut steps = Vec::new();
-    if dead > 0 {
+    // What is wrong beside dead requests stays so whatever is tried again.
+    let mended = [
+        BreachKind::Stopped,
+        BreachKind::AllDead,
+        BreachKind::TooFew,
+        BreachKind::TooManyDead,
+        BreachKind::ShortGroup,
+    ];
+    let retried = dead > 0 && has(&mended);
+    if retried {
         steps.push(format!(
             "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; {again} then goes on with that run, and both are judged together"
         ));
@@ -52,6 +63,10 @@ pub(super) fn next_steps(
         ));
     }
     if has(&lacks) && done > 0 {
+        let next = match retried {
+            true => next_name(&next, runs),
+            false => next,
+        };
         steps.push(format!(
             "`lakebed run {source} --date {date} --run {next}` is a sweep: it fetches the seeds anew, beside this run, which a person then accepts as below"
         ));
@@ -75,7 +90,8 @@ pub(super) async fn after_run(queue: &Queue, run: &RunKey) -> Result<Vec<String>
     let runs = queue.list_runs_of(&run.source, run.date).await?;
     let RunKey { source, date, .. } = run;
     let mut lines = Vec::new();
-    for first in runs.iter().filter(|r| r.successor_of.is_none()) {
+    let is_of_day = |r: &&RunRecord| r.successor_of.is_none() && !is_sample(r);
+    for first in runs.iter().filter(is_of_day) {
         let family = family_of(first, &runs);
         let newest = family.last().copied().unwrap_or(first);
         let name = &first.key.run;
@@ -96,7 +112,7 @@ pub(super) async fn after_run(queue: &Queue, run: &RunKey) -> Result<Vec<String>
             }
         } else if !is_own {
             let books = queue.read_books(newest.id).await?;
-            lines.push(still_red((first, &of), run, &closing, &books));
+            lines.push(still_red((first, &of), run, (&closing, &books), &runs));
         }
     }
     Ok(lines)
@@ -106,8 +122,8 @@ pub(super) async fn after_run(queue: &Queue, run: &RunKey) -> Result<Vec<String>
 fn still_red(
     (first, of): (&RunRecord, &str),
     run: &RunKey,
-    closing: &ClosingRecord,
-    books: &RunBooks,
+    (closing, books): (&ClosingRecord, &RunBooks),
+    runs: &[RunRecord],
 ) -> String {
     let RunKey { source, date, .. } = run;
     let done = books.family.as_ref().map(|family| family.done);
@@ -123,7 +139,7 @@ fn still_red(
         );
     }
     let again = format!("`lakebed run {of}`");
-    let mut steps = next_steps(&first.key, closing, books, &again);
+    let mut steps = next_steps(&first.key, (closing, books), &again, runs);
     match steps.is_empty() {
         true => red,
         false => format!("{red}: {}", steps.remove(0)),
@@ -151,12 +167,18 @@ pub(super) fn closing_of(run: &RunRecord) -> Option<ClosingRecord> {
     serde_json::from_str(closing).ok()
 }
 
-/// A name for a run that comes after this one: `day`, `day-2`, `day-3`.
-fn next_name(run: &str) -> String {
+/// A name for a run that comes after this one and that no run has: `day`, `day-2`, `day-3`.
+fn next_name(run: &str, runs: &[RunRecord]) -> String {
     let counted = run.rsplit_once('-');
-    match counted.and_then(|(stem, n)| Some((stem, n.parse::<u32>().ok()?))) {
-        Some((stem, n)) => format!("{stem}-{}", n.saturating_add(1)),
-        None => format!("{run}-2"),
+    let counted = counted.and_then(|(stem, n)| Some((stem, n.parse::<u32>().ok()?)));
+    let (stem, mut n) = counted.unwrap_or((run, 1));
+    loop {
+        n = n.saturating_add(1);
+        let name = format!("{stem}-{n}");
+        let is_free = !runs.iter().any(|run| run.key.run.as_str() == name);
+        if is_free || n == u32::MAX {
+            return name;
+        }
     }
 }
 
@@ -171,7 +193,7 @@ mod tests {
             ("day-2", "day-3"),
             ("day-detail", "day-detail-2"),
         ] {
-            assert_eq!(next_name(run), next);
+            assert_eq!(next_name(run, &[]), next);
         }
     }
 }

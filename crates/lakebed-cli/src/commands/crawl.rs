@@ -14,7 +14,8 @@ use lakebed::name::StageName;
 use lakebed::pack::PackReport;
 use lakebed::parse::Rules;
 use lakebed::queue::{
-    Acceptance, Breach, BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState,
+    Acceptance, Breach, BreachKind, ClosingRecord, PACK_REFUSED, Queue, RunBooks, RunRecord,
+    RunState,
 };
 use lakebed::spec::{RunKey, TerminalRecord};
 use lakebed::{Error, Result};
@@ -349,7 +350,9 @@ async fn close_run(
             globals.printer.warn(line);
         }
     }
-    for step in next_steps(&closed.run.key, &closed.closing, &closed.books, SAME) {
+    let key = &closed.run.key;
+    let runs = queue.list_runs_of(&key.source, key.date).await?;
+    for step in next_steps(key, (&closed.closing, &closed.books), SAME, &runs) {
         globals.printer.hint(step);
     }
     let exit = exit_of(&closed);
@@ -387,8 +390,12 @@ pub(crate) fn exit_of(closed: &Closed) -> Exit {
     if closed.closing.accepted.is_some() {
         return Exit::Done;
     }
-    match (&closed.packed, closed.closing.breaches.first()) {
+    let first = closed.closing.breaches.first();
+    // The first call that says so stopped the run for it.
+    let is_refused = |b: &Breach| b.kind == BreachKind::Stopped && b.message.contains(PACK_REFUSED);
+    match (&closed.packed, first) {
         (Packed::Refused(_), _) => Exit::Red(BreachKind::MissingCapture),
+        (_, Some(breach)) if is_refused(breach) => Exit::Red(BreachKind::MissingCapture),
         (Packed::Done(_) | Packed::None, Some(breach)) => Exit::Red(breach.kind),
         (Packed::Done(_) | Packed::None, None) => Exit::Done,
     }

@@ -523,6 +523,15 @@ pub(crate) async fn prune(args: &QueuePruneArgs, globals: &Globals<'_>) -> Resul
             ));
             continue;
         }
+        if let Some(open) = queue.find_open_of_family(run.id).await? {
+            globals.printer.warn(format!(
+                "the run `{}` stays: `{}`, which tries again what died in it, is {}",
+                run.key,
+                open.key.run,
+                open.state.as_str()
+            ));
+            continue;
+        }
         // Parts go before the rows: without its rows nobody would ask for them again.
         let parts = parts_folder(&state_folder, &run.key);
         let released = match parts.is_dir() {

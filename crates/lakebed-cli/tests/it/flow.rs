@@ -265,6 +265,16 @@ fn changed_rules_are_stale_until_a_person_says_so() {
     lake.run(&["status", "rent", "--date", DAY])
         .code(1)
         .prints(&["STALE", "its rules have changed"]);
+    // A try that failed since ends nothing of that: `run` alone would not try again.
+    write(
+        &lake,
+        "flow/rent/2026-11-30/_day/derive.cities.try",
+        r#"{"format":1,"pid":0,"began_at":"2026-11-30T00:00:00Z","failed":{"reason":"it ended with code 1","last_lines":["error: 壞了"],"log":""}}"#,
+    );
+    lake.run(&["status", "rent", "--date", DAY])
+        .code(1)
+        .prints(&["STALE", "its last try failed: it ended with code 1: 壞了"])
+        .says(&["--from-stage derive.cities"]);
     let refused = lake
         .run(&["run", "--date", DAY, "--format", "json"])
         .code(32);

@@ -30,7 +30,7 @@ stage.page = {}
 "#;
 
 /// A site that answers `/robots.txt` by the number of its question, `/gone` with 404, `/late` so at the first question, and
-/// everything else with a page.
+/// everything else with a page; `/list` and `/late-list` have links.
 pub(crate) struct Site {
     pub(crate) url: String,
     robots: Arc<AtomicUsize>,
@@ -55,10 +55,16 @@ impl Site {
                         "503 Service Unavailable"
                     }
                     Some("/robots.txt" | "/gone") => "404 Not Found",
-                    Some("/late") if late.fetch_add(1, Ordering::SeqCst) == 0 => "404 Not Found",
+                    Some("/late" | "/late-list") if late.fetch_add(1, Ordering::SeqCst) == 0 => {
+                        "404 Not Found"
+                    }
                     _ => "200 OK",
                 };
-                let body = "<p>頁</p>";
+                let body = match head.split(' ').nth(1) {
+                    Some("/list") => "<a href=/d1>1</a><a href=/d2>2</a>",
+                    Some("/late-list") => "<a href=/d2>2</a><a href=/d3>3</a>",
+                    _ => "<p>頁</p>",
+                };
                 let answer = format!(
                     "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
                     body.len()
@@ -216,7 +222,15 @@ fn what_one_retry_has_done_or_is_at_no_other_asks_for() {
     let retry = |name: &'static str| ["queue", "retry", "books", "--date", DAY, "--as", name];
     lake.run(&retry("day-2")).ok();
     let told = "1 that were dead are done, or tried again";
-    lake.run(&retry("day-3")).code(1).says(&[told]);
+    lake.run(&retry("day-3")).code(1).says(&[
+        "`day-2` of `books` on 2026-11-30 tries again what died, and has not ended",
+        "`lakebed crawl books --date 2026-11-30 --run day-2` goes on with it",
+    ]);
+    // Nor does a prune take away what it goes back to.
+    let prune = ["queue", "prune", "--before", "2026-12-01"];
+    lake.run(&prune)
+        .ok()
+        .says(&["the run `books 2026-11-30 day` stays: `day-2`"]);
     lake.run(&["crawl", "books", "--date", DAY]).ok();
     lake.run(&retry("day-3")).code(1).says(&[told]);
     lake.assert_clean();
@@ -265,6 +279,80 @@ fn pages_that_lead_nowhere_are_red() {
     lake.run(&crawl("two")).ok();
 }
 
+/// Attacks CRL-2: dead requests that are tried again do not make a list good that leads nowhere, and no day either whose
+/// responses are lost.
+#[test]
+fn a_retry_does_not_end_what_it_does_not_mend() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    write(&lake, "seeds.txt", &format!("{0}/a\n{0}/late\n", site.url));
+    let rules = "stage.detail = {}\n[[parse.page]]\nstage = \"page\"\n[[parse.page.follow]]\nstage = \"detail\"\nurl = \"a::attr(href)\"\n";
+    let wide = SOURCE.replace("max_failures = 1", "max_failures = 1\nmax_dead_share = 0.9");
+    write(&lake, "source.toml", &format!("{wide}{rules}"));
+    let crawl = ["crawl", "books", "--date", DAY];
+    let red = lake.run(&crawl).code(19);
+    assert!(!red.stderr.contains("queue retry"), "{}", red.stderr);
+    let retry = ["queue", "retry", "books", "--date", DAY, "--as", "day-2"];
+    lake.run(&retry).ok();
+    lake.run(&crawl).code(19);
+    // A response that no part holds.
+    let lake = new_lake();
+    let site = Site::start(0);
+    write(&lake, "seeds.txt", &format!("{0}/a\n{0}/late\n", site.url));
+    write(&lake, "source.toml", &wide);
+    lake.run(&[&crawl[..], &["--no-close"]].concat()).ok();
+    let parts = lake.project().join("crawl/books/2026-11-30.day");
+    for entry in fs::read_dir(parts).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "zst") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let close = ["crawl", "close", "books", "--date", DAY];
+    lake.run(&close).code(17);
+    lake.run(&close).code(17);
+    lake.run(&retry).ok();
+    lake.run(&crawl)
+        .code(17)
+        .prints(&["of the run `day`: the run was stopped: its pack was refused"]);
+}
+
+/// A list that is tried again brings what its run lacks, and nothing twice.
+#[test]
+fn what_a_retried_list_leads_to_is_new_or_a_duplicate() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    let rules = "stage.detail = {}\n[[parse.page]]\nstage = \"page\"\n[[parse.page.follow]]\nstage = \"detail\"\nurl = \"a::attr(href)\"\n";
+    write(&lake, "source.toml", &format!("{SOURCE}{rules}"));
+    write(
+        &lake,
+        "seeds.txt",
+        &format!("{0}/list\n{0}/late-list\n", site.url),
+    );
+    let crawl = ["crawl", "books", "--date", DAY];
+    lake.run(&crawl).code(16);
+    let retry = ["queue", "retry", "books", "--date", DAY, "--as", "day-2"];
+    lake.run(&retry).ok();
+    lake.run(&crawl).ok();
+    let sql =
+        "SELECT count(*) AS n, count(DISTINCT url) AS urls FROM lake.requests WHERE state = 'done'";
+    let answer = lake.run(&["sql", sql, "--format", "csv"]).ok();
+    answer.prints(&["5,5"]);
+}
+
+/// A call for some stages ends where nothing of these is left.
+#[test]
+fn a_crawl_of_one_stage_does_not_wait_for_the_others() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    let rules = "stage.detail = {}\n[[parse.page]]\nstage = \"page\"\n[[parse.page.follow]]\nstage = \"detail\"\nurl = \"a::attr(href)\"\n";
+    write(&lake, "source.toml", &format!("{SOURCE}{rules}"));
+    write(&lake, "seeds.txt", &format!("{}/list\n", site.url));
+    let crawl = ["crawl", "books", "--date", DAY, "--stage", "page"];
+    lake.run(&crawl).ok();
+    lake.run(&crawl[..4]).ok();
+}
+
 #[test]
 fn a_person_takes_a_red_day_as_it_is() {
     let lake = new_lake();
@@ -295,7 +383,9 @@ fn a_person_takes_a_red_day_as_it_is() {
     lake.run(&["status", "books", "--date", DAY])
         .ok()
         .prints(&["missing", "accepted: 頁面永久移除; `lakebed run` goes on"]);
-    lake.run(&["run", "books", "--date", DAY]).ok();
+    lake.run(&["run", "books", "--date", DAY])
+        .ok()
+        .says(&["`lakebed queue list books --date 2026-11-30 --run day --state dead` names"]);
     lake.run(&["status", "books", "--date", DAY])
         .ok()
         .prints(&["done", "accepted: 頁面永久移除"]);

@@ -9,7 +9,7 @@ use crate::crawl::drive::CrawlPlan;
 use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
-use crate::queue::{ClosingRecord, Queue, RunBooks, RunRecord, RunState};
+use crate::queue::{ClosingRecord, PACK_REFUSED, Queue, RunBooks, RunRecord, RunState};
 use crate::spec::{By, PackProfile, Provenance, TerminalRecord};
 use crate::store::Lake;
 
@@ -84,7 +84,7 @@ pub async fn close_run(
         }
     }
     if let Packed::Refused(error) = &packed {
-        let reason = format!("its pack was refused: {}", error.message());
+        let reason = format!("{PACK_REFUSED}: {}", error.message());
         queue.stop_run(run_id, &reason).await?;
     }
     let rules = plan.closing_rules(&queue.first_of(run_id).await?);
@@ -116,7 +116,8 @@ async fn pack_untold(
     // Another machine's parts are not here, and the verdict stands: no pack is told then.
     Ok(match pack(terminals).await {
         Ok(report) => Packed::Done(Box::new(report)),
-        Err(_) => Packed::None,
+        Err(e) if e.kind() == ErrorKind::PreconditionFailed => Packed::None,
+        Err(e) => return Err(e),
     })
 }
 
@@ -132,7 +133,7 @@ pub async fn accept_run(
     pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
 ) -> Result<Closed> {
     // A file that cannot be read is told before anything is changed.
-    let kept = statistics::find(&plan.parts)?;
+    let kept = statistics::find(&plan.parts)?.filter(|kept| kept.names(&plan.run));
     let (run, closing) = queue.accept_run(run_id, by, note).await?;
     let (packed, pack) = match kept {
         Some(kept) => (Packed::None, kept.pack),
@@ -155,7 +156,8 @@ pub async fn accept_run(
 
 /// Writes `run.json` beside the parts, unless what is there tells of this closing: the first one stands.
 async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -> Result<()> {
-    if let Some(kept) = statistics::find(&plan.parts)? {
+    let kept = statistics::find(&plan.parts)?.filter(|kept| kept.names(&plan.run));
+    if let Some(kept) = kept {
         let is_told = kept.is_of(&closed.run, &closed.closing);
         closed.pack = closed.pack.take().or(kept.pack);
         if is_told {

@@ -144,6 +144,8 @@ pub(super) fn path_in(parts: &Path) -> PathBuf {
 /// What the file says of the verdict and of the pack.
 #[derive(Debug, Deserialize)]
 pub(super) struct Kept {
+    #[serde(flatten)]
+    run: RunKey,
     pass: bool,
     breaches: Vec<Breach>,
     accepted: Option<Acceptance>,
@@ -152,10 +154,22 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Whether it is the file of this run.
+    pub(super) fn names(&self, run: &RunKey) -> bool {
+        self.run == *run
+    }
+
     /// Whether it tells of this closing: the name of a run that was pruned may be that of another crawl.
     pub(super) fn is_of(&self, run: &RunRecord, closing: &ClosingRecord) -> bool {
-        let told = (self.pass, &self.breaches, &self.accepted, &self.plan_hash);
+        let told = (
+            self.names(&run.key),
+            self.pass,
+            &self.breaches,
+            &self.accepted,
+            &self.plan_hash,
+        );
         let closing = (
+            true,
             closing.pass,
             &closing.breaches,
             &closing.accepted,

@@ -159,8 +159,15 @@ impl Judge {
                 ..
             }) => {
                 let told = failed.told().map(|line| format!(": {line}"));
-                let why = failed.reason + &told.unwrap_or_default();
-                Judged::new(Standing::Red, why)
+                let why = failed.reason.clone() + &told.unwrap_or_default();
+                match judged.standing {
+                    // Only a person ends that, whatever became of the last try.
+                    Standing::Stale => {
+                        let why = format!("{}; its last try failed: {why}", judged.why);
+                        Judged::new(Standing::Stale, why)
+                    }
+                    _ => Judged::new(Standing::Red, why),
+                }
             }
             Some(begun) if is_running => {
                 let why = format!("since {}, process {}", begun.began_at, begun.pid);

@@ -41,6 +41,16 @@ pub struct ClaimOptions {
     pub hosts: Option<HostLimits>,
 }
 
+impl ClaimOptions {
+    /// The condition on the lanes `l`, with a place for each stage; empty for all.
+    fn of_stages(&self) -> String {
+        match self.stages.len() {
+            0 => String::new(),
+            n => format!(" AND l.stage IN ({})", vec!["?"; n].join(", ")),
+        }
+    }
+}
+
 /// How often hosts may be asked, and by how many at a time, over all workers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostLimits {
@@ -438,12 +448,15 @@ async fn why_nothing(tx: &mut Tx, options: &ClaimOptions, now: i64) -> Result<Cl
         ready.replace("l.id", "queue_lane.id")
     );
     let woken = tx.execute(&wake, values![options.run_id]).await?;
+    // Of some stages: what others wait for is not theirs to wait for.
+    let (of_stages, mut args) = (options.of_stages(), vec![Value::from(options.run_id)]);
+    args.extend(options.stages.iter().map(|stage| stage.as_str().into()));
     let soonest = format!(
         "SELECT min(CASE WHEN h.blocked_until > s.not_before THEN h.blocked_until ELSE s.not_before END), \
          min(h.next_at) FROM queue_lane l JOIN queue_host h ON h.id = l.host_id \
-         JOIN queue_request_state s ON {ready} WHERE l.run_id = ?"
+         JOIN queue_request_state s ON {ready} WHERE l.run_id = ?{of_stages}"
     );
-    let row = tx.row(&soonest, values![options.run_id]).await?;
+    let row = tx.row(&soonest, &args).await?;
     if let Some(row) = row
         && let Some(at) = row.maybe_int(0)?
     {
@@ -456,9 +469,11 @@ async fn why_nothing(tx: &mut Tx, options: &ClaimOptions, now: i64) -> Result<Cl
         return Ok(ClaimOutcome::Wait(wait));
     }
     // Whether any is in flight: by the counts, not by a walk over what has ended.
-    let open = "SELECT CAST(coalesce(sum(p.enqueued - p.done - p.dead), 0) AS {int}) \
-        FROM queue_lane l JOIN queue_progress p ON p.lane_id = l.id WHERE l.run_id = ?";
-    if tx.int(open, values![options.run_id]).await? > 0 {
+    let open = format!(
+        "SELECT CAST(coalesce(sum(p.enqueued - p.done - p.dead), 0) AS {{int}}) \
+         FROM queue_lane l JOIN queue_progress p ON p.lane_id = l.id WHERE l.run_id = ?{of_stages}"
+    );
+    if tx.int(&open, &args).await? > 0 {
         return Ok(ClaimOutcome::Wait(MIN_WAIT_US * 4));
     }
     Ok(ClaimOutcome::Drained)

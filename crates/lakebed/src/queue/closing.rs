@@ -19,6 +19,8 @@ use crate::time::Instant;
 
 /// Examples that a breach names.
 const SAMPLES: i64 = 5;
+/// What the reason of a stop begins with where the pack of the run was refused.
+pub const PACK_REFUSED: &str = "its pack was refused";
 
 /// The counted books of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -56,6 +58,9 @@ pub struct RunBooks {
     pub short_groups: Vec<(String, u64, u64)>,
     /// By stage; a stage without a request is not there.
     pub stages: BTreeMap<String, StageBooks>,
+    /// Of a run that tries again what died in another: what was wrong there, was accepted by nobody, and no retry mends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inherited: Vec<Breach>,
     /// Why the run was stopped.
     pub stopped: Option<String>,
     /// Examples by state or class: `method url`.
@@ -208,6 +213,8 @@ impl ClosingRules {
             breaches.push(Breach::new(BreachKind::ShortGroup, message));
         }
         self.judge_links(books, &mut breaches);
+        breaches.extend(books.inherited.iter().cloned());
+        breaches.sort_by_key(|breach| breach.kind);
         breaches
     }
 
@@ -518,14 +525,15 @@ async fn count_books(tx: &mut Tx, run_id: i64) -> Result<RunBooks, Fault> {
             .insert(row.int(0)?, unsigned(row.int(1)?));
     }
     count_progress(tx, run_id, &mut books).await?;
-    count_stages(tx, &run, &mut books).await?;
     let family = match run.successor_of {
         Some(_) => family_of(tx, &run).await?,
         None => vec![run_id],
     };
     if family.len() > 1 {
         books.family = Some(count_family(tx, &family).await?);
+        books.inherited = inherit(tx, &run, &family).await?;
     }
+    count_stages(tx, &run, &family, &mut books).await?;
     count_groups(tx, &family, &mut books).await?;
     take_samples(tx, (&family, run_id), &mut books).await?;
     Ok(books)
@@ -542,13 +550,49 @@ async fn count_progress(tx: &mut Tx, run_id: i64, books: &mut RunBooks) -> Resul
     Ok(())
 }
 
-async fn count_stages(tx: &mut Tx, run: &RunRecord, books: &mut RunBooks) -> Result<(), Fault> {
-    let sql = "SELECT l.stage, CAST(sum(p.enqueued) AS {int}), CAST(sum(CASE WHEN l.run_id = ? THEN p.done ELSE 0 END) AS {int}) \
-        FROM queue_run r JOIN queue_lane l ON l.run_id = r.id JOIN queue_progress p ON p.lane_id = l.id \
-        WHERE r.source = ? AND r.dt = ? GROUP BY l.stage";
+/// What is wrong in the other runs of the family and stays so whatever is tried again: lost rows, responses that no pack has.
+async fn inherit(tx: &mut Tx, run: &RunRecord, family: &[i64]) -> Result<Vec<Breach>, Fault> {
+    let mut inherited = Vec::new();
+    for id in family.iter().filter(|id| **id != run.id) {
+        let other = get_run(tx, *id).await?;
+        if other.state != RunState::Closed {
+            continue;
+        }
+        let record = closing_of(&other)?;
+        if record.accepted.is_some() {
+            continue;
+        }
+        for breach in record.breaches {
+            let stays = match breach.kind {
+                BreachKind::Unbalanced | BreachKind::MissingCapture => true,
+                BreachKind::Stopped => breach.message.contains(PACK_REFUSED),
+                _ => false,
+            };
+            let message = format!("of the run `{}`: {}", other.key.run, breach.message);
+            if stays {
+                inherited.push(Breach { message, ..breach });
+            }
+        }
+    }
+    Ok(inherited)
+}
+
+/// Requests of the date by stage, and the pages that the family has read.
+async fn count_stages(
+    tx: &mut Tx,
+    run: &RunRecord,
+    family: &[i64],
+    books: &mut RunBooks,
+) -> Result<(), Fault> {
+    let sql = format!(
+        "SELECT l.stage, CAST(sum(p.enqueued) AS {{int}}), CAST(sum(CASE WHEN l.run_id IN ({}) THEN p.done ELSE 0 END) AS {{int}}) \
+         FROM queue_run r JOIN queue_lane l ON l.run_id = r.id JOIN queue_progress p ON p.lane_id = l.id \
+         WHERE r.source = ? AND r.dt = ? GROUP BY l.stage",
+        listed(family)
+    );
     let key = &run.key;
-    let values = values![run.id, key.source.as_str(), key.date.to_string()];
-    for row in tx.rows(sql, values).await? {
+    let values = values![key.source.as_str(), key.date.to_string()];
+    for row in tx.rows(&sql, values).await? {
         let stage = StageBooks {
             of_date: unsigned(row.int(1)?),
             done: unsigned(row.int(2)?),

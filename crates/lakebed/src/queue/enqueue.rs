@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 use crate::queue::cell::key_bytes;
 use crate::queue::db::{Dialect, Fault, Tx, Value, groups, in_tx, pieces, values};
+use crate::queue::family::first_of;
 use crate::queue::run_row::require_state;
 use crate::queue::tally::{Progress, add_progress};
 use crate::queue::{KeyScope, NewRequest, Queue, RunRecord, RunState};
@@ -179,8 +180,13 @@ pub(super) async fn tx_enqueue(
 ) -> Result<u64, Fault> {
     let mut by_lane: BTreeMap<i64, i64> = BTreeMap::new();
     let mut inserted = 0;
+    // What a page leads to that is tried again is new where the run that it goes back to did not have it: its keys count.
+    let keys_of = match (origin, run.successor_of) {
+        (Origin::Child { .. }, Some(_)) => first_of(tx, run.clone()).await?.id,
+        _ => run.id,
+    };
     for piece in pieces(placed) {
-        let new = insert_new(tx, run, origin, piece).await?;
+        let new = insert_new(tx, (run, keys_of), origin, piece).await?;
         let mut args = Vec::with_capacity(new.len() * 4);
         for (id, key) in &new {
             // The answer holds keys of this piece alone.
@@ -229,12 +235,12 @@ pub(super) async fn tx_enqueue(
 
 const REQUEST_COLUMNS: &str = "run_id, scope, request_key, lane_id, origin, parent_id, method, url, headers, body, carry, enqueued_at";
 
-fn request_values(run: &RunRecord, origin: Origin, place: &Placed<'_>) -> Vec<Value> {
+fn request_values(run: (&RunRecord, i64), origin: Origin, place: &Placed<'_>) -> Vec<Value> {
     let request = place.request;
     let headers = (!request.headers.is_empty())
         .then(|| serde_json::to_string(&request.headers).unwrap_or_default());
     vec![
-        run.id.into(),
+        run.0.id.into(),
         scope_of(run, request.scope).into(),
         place.key.clone().into(),
         place.lane_id.into(),
@@ -248,10 +254,11 @@ fn request_values(run: &RunRecord, origin: Origin, place: &Placed<'_>) -> Vec<Va
     ]
 }
 
-/// What the key is unique within: a run by its number, a date by the number of its first run, negative.
-fn scope_of(run: &RunRecord, scope: KeyScope) -> i64 {
+/// What the key is unique within: a run by the number of the run whose keys count, a date by the number of its first run,
+/// negative.
+fn scope_of((run, keys_of): (&RunRecord, i64), scope: KeyScope) -> i64 {
     match scope {
-        KeyScope::Run => run.id,
+        KeyScope::Run => keys_of,
         KeyScope::Date => -run.day_id,
     }
 }
@@ -259,7 +266,7 @@ fn scope_of(run: &RunRecord, scope: KeyScope) -> i64 {
 /// Inserts the requests whose key is new; their numbers and keys.
 async fn insert_new(
     tx: &mut Tx,
-    run: &RunRecord,
+    run: (&RunRecord, i64),
     origin: Origin,
     piece: &[Placed<'_>],
 ) -> Result<Vec<(i64, Vec<u8>)>, Fault> {
@@ -292,7 +299,7 @@ fn insert_sql(rows: usize) -> String {
 /// same time meets the unique index, and the transaction is begun again.
 async fn insert_new_mysql(
     tx: &mut Tx,
-    run: &RunRecord,
+    run: (&RunRecord, i64),
     origin: Origin,
     piece: &[Placed<'_>],
 ) -> Result<Vec<(i64, Vec<u8>)>, Fault> {
@@ -321,7 +328,7 @@ async fn insert_new_mysql(
 
 async fn mysql_ids(
     tx: &mut Tx,
-    run: &RunRecord,
+    run: (&RunRecord, i64),
     piece: &[Placed<'_>],
 ) -> Result<Vec<(i64, Vec<u8>)>, Fault> {
     let sql = format!(

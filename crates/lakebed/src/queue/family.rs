@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, Tx, values};
 use crate::queue::run_row::get_run;
-use crate::queue::{Queue, RunRecord};
+use crate::queue::{Queue, RunRecord, RunState};
 
 /// How the requests of a family ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -47,9 +47,29 @@ impl Queue {
             .await
             .map_err(|e| e.into_error("look for the first run", self.place()))
     }
+
+    /// A run of this one's family that is not closed: until it is, what it goes back to is needed.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn find_open_of_family(&self, run_id: i64) -> Result<Option<RunRecord>> {
+        let what = "look for an open run of the family";
+        let mut tx = self.reading(what).await?;
+        let found = async {
+            let run = get_run(&mut tx, run_id).await?;
+            for id in family_of(&mut tx, &run).await? {
+                let run = get_run(&mut tx, id).await?;
+                if run.state != RunState::Closed {
+                    return Ok(Some(run));
+                }
+            }
+            Ok::<_, Fault>(None)
+        };
+        found.await.map_err(|e| e.into_error(what, self.place()))
+    }
 }
 
-async fn first_of(tx: &mut Tx, mut run: RunRecord) -> Result<RunRecord, Fault> {
+pub(super) async fn first_of(tx: &mut Tx, mut run: RunRecord) -> Result<RunRecord, Fault> {
     while let Some(before) = run.successor_of {
         let sql = "SELECT count(*) FROM queue_run WHERE id = ?";
         let there = tx.row(sql, values![before]).await?;

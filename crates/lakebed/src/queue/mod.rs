@@ -67,7 +67,8 @@ mod worker;
 
 pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
 pub use closing::{
-    Acceptance, Breach, BreachKind, ClosingRecord, ClosingRules, RunBooks, StageBooks, StageLink,
+    Acceptance, Breach, BreachKind, ClosingRecord, ClosingRules, PACK_REFUSED, RunBooks,
+    StageBooks, StageLink,
 };
 pub use event::EventRecord;
 pub use family::FamilyBooks;

@@ -100,6 +100,17 @@ fn nothing_dead(run: &RunKey, class: Option<&ErrorClass>, (all, revived): (&[Dea
         .hint(format!("dead are: {}", there.join(", ")))
 }
 
+/// That what died is being tried again: two retries at once would be judged without each other.
+fn still_open(run: &RunKey, retry: &str) -> Error {
+    let RunKey { source, date, .. } = run;
+    Error::precondition(format!(
+        "`{retry}` of `{source}` on {date} tries again what died, and has not ended"
+    ))
+    .hint(format!(
+        "`lakebed crawl {source} --date {date} --run {retry}` goes on with it; then what is dead still is tried again"
+    ))
+}
+
 impl Queue {
     /// Tries again what is dead in a closed run and in its whole family, in a successor run that is opened with it: the
     /// first closing stands. `class` picks what died last of that class.
@@ -178,17 +189,20 @@ impl Queue {
     /// The numbers of the runs of the family, but for that one where a retry that died left it unopened.
     ///
     /// # Errors
-    /// `PreconditionFailed` where a retry died and left another one so.
+    /// `PreconditionFailed` where a retry died and left another one so, or where one has not ended.
     async fn list_family(&self, run: &RunRecord, name: &RunKey) -> Result<Vec<i64>> {
         let mut tx = self.reading("look for the runs of the family").await?;
         let family = async {
             let mut family = family_of(&mut tx, run).await?;
             let sql = format!(
-                "SELECT id, run FROM queue_run WHERE id IN ({}) AND state = 0 ORDER BY id",
+                "SELECT id, run, state FROM queue_run WHERE id IN ({}) AND state <> 3 ORDER BY id",
                 listed(&family)
             );
             for row in tx.rows(&sql, &[]).await? {
                 let (id, begun) = (row.int(0)?, row.text(1)?);
+                if RunState::of_code(row.int(2)?)? != RunState::Seeding {
+                    return Err(Fault::from(still_open(&run.key, &begun)));
+                }
                 if begun != name.run.as_str() {
                     return Err(Fault::from(
                         Error::precondition(format!(

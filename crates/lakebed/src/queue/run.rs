@@ -40,7 +40,7 @@ impl Queue {
             if let Some(run) = find_run(&mut tx, key).await? {
                 return Ok(run);
             }
-            let day = "SELECT min(id) FROM queue_run WHERE source = ? AND dt = ?";
+            let day = "SELECT min(day_id) FROM queue_run WHERE source = ? AND dt = ?";
             let day_key = values![key.source.as_str(), key.date.to_string()];
             let day_id = tx
                 .row(day, day_key)

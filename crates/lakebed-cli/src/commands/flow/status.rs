@@ -214,7 +214,8 @@ async fn steps_of(run: &RunRecord, queue: &Queue, again: &str) -> Result<Vec<Str
         return Ok(Vec::new());
     };
     let books = queue.read_books(run.id).await?;
-    Ok(next_steps(&run.key, &closing, &books, again))
+    let runs = queue.list_runs_of(&run.key.source, run.key.date).await?;
+    Ok(next_steps(&run.key, (&closing, &books), again, &runs))
 }
 
 /// A table for each source and kind of run, and behind them the reasons.

@@ -13,6 +13,7 @@ use lakebed::spec::PackGave;
 use lakebed::time::BusinessDate;
 use serde::Serialize;
 
+use crate::commands::flow::closed::family_in;
 use crate::commands::flow::shown::crawl_of;
 use crate::commands::queue::progress_of;
 use crate::printer::Printer;
@@ -100,27 +101,18 @@ impl DateCounts {
         let run = crawl_of(&stage.program).filter(|_| is_tried);
         let is_known = |name: &str| self.requests.iter().any(|r| r.run.as_str() == name);
         let found = run.filter(|name| !is_known(name));
-        let found = found.and_then(|name| crawled.iter().find(|r| r.key.run.as_str() == name));
-        let Some(first) = found else {
+        let family = found.map_or_else(Vec::new, |name| family_in(crawled, name));
+        let (Some(first), Some(newest)) = (family.first(), family.last()) else {
             return Ok(());
         };
-        let whole = progress_of(queue, first).await?;
+        let whole = progress_of(queue, newest).await?;
+        let left = whole.left.unsigned_abs();
         let (mut done, mut dead) = (whole.done.unsigned_abs(), whole.dead.unsigned_abs());
-        let mut left = whole.left.unsigned_abs();
-        let mut newest = first;
-        while let Some(next) = crawled
-            .iter()
-            .rev()
-            .find(|r| r.successor_of == Some(newest.id))
-        {
-            newest = next;
-            left = progress_of(queue, next).await?.left.unsigned_abs();
-        }
         if newest.id != first.id
-            && let Some(family) = queue.read_books(newest.id).await?.family
+            && let Some(books) = queue.read_books(newest.id).await?.family
         {
-            done = family.done;
-            dead = family.dead().saturating_sub(left);
+            done = books.done;
+            dead = books.dead().saturating_sub(left);
         }
         self.requests.push(RequestCounts {
             run: first.key.run.clone(),
@@ -188,6 +180,12 @@ impl DateCounts {
         printer.line(format!("{head} has:"))?;
         for requests in &self.requests {
             printer.line(format!("  {}", requests.told(&self.run)))?;
+            if requests.dead > 0 && !requests.there_already {
+                printer.hint(format!(
+                    "`lakebed queue list {} --date {} --run {} --state dead` names what died, and of what",
+                    self.source, self.date, requests.run
+                ));
+            }
         }
         for dataset in &self.datasets {
             printer.line(format!("  {}", dataset.told(self.date)))?;
