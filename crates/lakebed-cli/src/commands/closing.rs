@@ -5,6 +5,22 @@ use lakebed::crawl::is_sample;
 use lakebed::queue::{BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::RunKey;
 
+/// What a retry of dead requests may mend: whatever else is wrong stays so.
+const MENDED: [BreachKind; 5] = [
+    BreachKind::Stopped,
+    BreachKind::AllDead,
+    BreachKind::TooFew,
+    BreachKind::TooManyDead,
+    BreachKind::ShortGroup,
+];
+/// What a sweep may bring.
+const LACKS: [BreachKind; 4] = [
+    BreachKind::Unbalanced,
+    BreachKind::TooFew,
+    BreachKind::ShortGroup,
+    BreachKind::NoLinks,
+];
+
 /// What a person calls again who has just called it.
 pub(super) const SAME: &str = "the same command";
 
@@ -37,32 +53,18 @@ pub(super) fn next_steps(
         )];
     }
     let mut steps = Vec::new();
-    // What is wrong beside dead requests stays so whatever is tried again.
-    let mended = [
-        BreachKind::Stopped,
-        BreachKind::AllDead,
-        BreachKind::TooFew,
-        BreachKind::TooManyDead,
-        BreachKind::ShortGroup,
-    ];
-    let retried = dead > 0 && has(&mended);
+    let retried = dead > 0 && has(&MENDED);
     if retried {
         steps.push(format!(
             "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; {again} then goes on with that run, and both are judged together"
         ));
     }
-    let lacks = [
-        BreachKind::Unbalanced,
-        BreachKind::TooFew,
-        BreachKind::ShortGroup,
-        BreachKind::NoLinks,
-    ];
     if has(&[BreachKind::NoLinks]) {
         steps.push(format!(
             "`lakebed parse {source} --try URL` shows which links the rules find on such a page; mend `follow` first"
         ));
     }
-    if has(&lacks) && done > 0 {
+    if has(&LACKS) && done > 0 {
         let next = match retried {
             true => next_name(&next, runs),
             false => next,
