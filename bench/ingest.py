@@ -10,7 +10,7 @@ from project import Project
 NAMES = {"lakebed": "**Lakebed**", "duckdb": "DuckDB, order kept", "duckdb_unordered": "DuckDB, order not kept",
          "polars": "Polars", "pyarrow": "pyarrow", "dlt": "dlt"}
 # Wall time of DuckDB with order kept by ours.
-TARGETS = {"jsonl": 1.2, "csv": 1.1}
+TARGETS = {"jsonl": 1.5, "csv": 1.3}  # of DuckDB, in wall and CPU time
 SHAPES = {"jsonl": "keys in the schema's order", "jsonl-shuffled": "keys in an order of each record's own",
           "jsonl-sparse": "three in ten keys missing"}
 
@@ -75,10 +75,12 @@ def table(title: str, runs: dict[str, list[Run]]) -> str:
 def ingest_verdict(form: str, runs: dict[str, list[Run]]) -> str:
     ours, theirs = runs["lakebed"], runs["duckdb"]
     speed = median(theirs, "wall_s") / median(ours, "wall_s")
+    cpu = median(theirs, "cpu_s") / median(ours, "cpu_s")
     memory = median(ours, "peak_mb") / median(theirs, "peak_mb")
     size = median(ours, "file_mb") / median(theirs, "file_mb")
     target = TARGETS[form]
-    return (f"Against DuckDB with order kept: {speed:.2f} times as fast (target {target}: {verdict(speed >= target)}), "
+    return (f"Against DuckDB with order kept: {speed:.2f} times as fast, {cpu:.2f} in CPU "
+            f"(target {target} for both: {verdict(min(speed, cpu) >= target)}), "
             f"{memory:.2f} of the memory (target a third: {verdict(memory <= 1 / 3)}), "
             f"file size {size:.2f} (target within 5 %: {verdict(size <= 1.05)}).\n")
 
@@ -109,8 +111,8 @@ def shapes_part(options) -> str:
         a, b, c, d = (median(r, w) for r in (ours, theirs) for w in ("wall_s", "cpu_s"))
         size = data(form, rows).stat().st_size / 1e6
         lines.append(f"| {what} | {size:.0f} | {a:.2f} | {b:.2f} | {c:.2f} | {d:.2f} | {c / a:.2f} | {d / b:.2f} |")
-        good = good and c / a >= target
-    return "\n".join(lines) + (f"\n\nDuckDB keeps the order of rows. Target: {target} times as fast for every shape, "
+        good = good and min(c / a, d / b) >= target
+    return "\n".join(lines) + (f"\n\nDuckDB keeps the order of rows. Target: {target} times as fast for every shape, in wall and CPU time, "
                                f"as for plain JSON lines: {verdict(good)}.\n")
 
 
