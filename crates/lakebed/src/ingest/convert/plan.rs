@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use arrow_schema::SchemaRef;
+use foldhash::fast::FixedState;
 use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
@@ -83,7 +84,8 @@ pub(crate) struct ObjectPlan {
     /// Number over all levels.
     pub(crate) id: usize,
     pub(crate) slots: Vec<Slot>,
-    names: HashMap<String, usize>,
+    /// The names are the schema's, so no input chooses what is in it: a fast hash does.
+    names: HashMap<String, usize, FixedState>,
 }
 
 /// An input member that is read.
@@ -119,7 +121,7 @@ impl ObjectPlan {
         Self {
             id: take(&mut sizes.objects),
             slots: Vec::new(),
-            names: HashMap::new(),
+            names: HashMap::default(),
         }
     }
 
