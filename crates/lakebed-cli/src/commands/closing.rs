@@ -2,7 +2,7 @@
 
 use lakebed::Result;
 use lakebed::crawl::is_sample;
-use lakebed::queue::{BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState};
+use lakebed::queue::{Breach, BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::RunKey;
 
 /// What a retry of dead requests may mend: whatever else is wrong stays so.
@@ -53,7 +53,8 @@ pub(super) fn next_steps(
         )];
     }
     let mut steps = Vec::new();
-    let retried = dead > 0 && has(&MENDED);
+    let is_mended = |breach: &Breach| MENDED.contains(&breach.kind) && !breach.is_refused_pack();
+    let retried = dead > 0 && closing.breaches.iter().any(is_mended);
     if retried {
         steps.push(format!(
             "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; {again} then goes on with that run, and both are judged together"

@@ -14,8 +14,7 @@ use lakebed::name::StageName;
 use lakebed::pack::PackReport;
 use lakebed::parse::Rules;
 use lakebed::queue::{
-    Acceptance, Breach, BreachKind, ClosingRecord, PACK_REFUSED, Queue, RunBooks, RunRecord,
-    RunState,
+    Acceptance, Breach, BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState,
 };
 use lakebed::spec::{RunKey, TerminalRecord};
 use lakebed::{Error, Result};
@@ -392,10 +391,9 @@ pub(crate) fn exit_of(closed: &Closed) -> Exit {
     }
     let first = closed.closing.breaches.first();
     // The first call that says so stopped the run for it.
-    let is_refused = |b: &Breach| b.kind == BreachKind::Stopped && b.message.contains(PACK_REFUSED);
     match (&closed.packed, first) {
         (Packed::Refused(_), _) => Exit::Red(BreachKind::MissingCapture),
-        (_, Some(breach)) if is_refused(breach) => Exit::Red(BreachKind::MissingCapture),
+        (_, Some(breach)) if breach.is_refused_pack() => Exit::Red(BreachKind::MissingCapture),
         (Packed::Done(_) | Packed::None, Some(breach)) => Exit::Red(breach.kind),
         (Packed::Done(_) | Packed::None, None) => Exit::Done,
     }

@@ -298,7 +298,11 @@ fn a_retry_does_not_end_what_it_does_not_mend() {
     // A response that no part holds.
     let lake = new_lake();
     let site = Site::start(0);
-    write(&lake, "seeds.txt", &format!("{0}/a\n{0}/late\n", site.url));
+    write(
+        &lake,
+        "seeds.txt",
+        &format!("{0}/a\n{0}/late\n{0}/gone\n", site.url),
+    );
     write(&lake, "source.toml", &wide);
     lake.run(&[&crawl[..], &["--no-close"]].concat()).ok();
     let parts = lake.project().join("crawl/books/2026-11-30.day");
@@ -310,11 +314,18 @@ fn a_retry_does_not_end_what_it_does_not_mend() {
     }
     let close = ["crawl", "close", "books", "--date", DAY];
     lake.run(&close).code(17);
-    lake.run(&close).code(17);
+    let red = lake.run(&close).code(17);
+    assert!(!red.stderr.contains("queue retry"), "{}", red.stderr);
     lake.run(&retry).ok();
     lake.run(&crawl)
         .code(17)
         .prints(&["of the run `day`: the run was stopped: its pack was refused"]);
+    // Whoever accepts that accepts it for what is tried once more, too.
+    let accept = ["--accept", "--note", "丟了就丟了"];
+    lake.run(&[&close[..], &accept].concat()).ok();
+    let retry = ["queue", "retry", "books", "--date", DAY, "--as", "day-3"];
+    lake.run(&retry).ok();
+    lake.run(&crawl).ok();
 }
 
 /// A list that is tried again brings what its run lacks, and nothing twice.

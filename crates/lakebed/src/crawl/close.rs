@@ -9,7 +9,7 @@ use crate::crawl::drive::CrawlPlan;
 use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
-use crate::queue::{ClosingRecord, PACK_REFUSED, Queue, RunBooks, RunRecord, RunState};
+use crate::queue::{ClosingRecord, Queue, RunBooks, RunRecord, RunState, refused_pack};
 use crate::spec::{By, PackProfile, Provenance, TerminalRecord};
 use crate::store::Lake;
 
@@ -84,7 +84,7 @@ pub async fn close_run(
         }
     }
     if let Packed::Refused(error) = &packed {
-        let reason = format!("{PACK_REFUSED}: {}", error.message());
+        let reason = refused_pack(error.message());
         queue.stop_run(run_id, &reason).await?;
     }
     let rules = plan.closing_rules(&queue.first_of(run_id).await?);

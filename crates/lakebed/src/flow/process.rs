@@ -23,8 +23,9 @@ const LAST_LINES: usize = 12;
 const LAST_BYTES: u64 = 16 << 10;
 /// Characters that are told of a line.
 const LAST_LINE_CHARS: usize = 300;
-/// Different warnings that are told of a stage.
+/// Different warnings that are told of a stage, and bytes of its log that are looked at for them.
 const MAX_WARNINGS: usize = 20;
+const MAX_WARNING_BYTES: u64 = 8 << 20;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,17 +180,18 @@ pub(super) fn last_lines(log: &Path, begin: u64) -> Vec<String> {
         .collect()
 }
 
-/// What a program of ours warned of in its log, from a byte on: each text once, the first ones; the rest is counted.
+/// What a program of ours warned of at the beginning of its log, from a byte on: each text once, the first ones; the rest is
+/// counted. What it said after so many bytes is in the log alone.
 pub(super) fn warnings(log: &Path, begin: u64) -> Vec<String> {
     let read = || -> std::io::Result<(Vec<String>, u64)> {
         let mut file = File::open(log)?;
         file.seek(SeekFrom::Start(begin))?;
         let (mut told, mut more) = (Vec::new(), 0);
-        for line in BufReader::new(file).split(b'\n') {
+        for line in BufReader::new(file.take(MAX_WARNING_BYTES)).split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
             let text = match log_line(line.trim_end()) {
-                Some(("warn", text)) => text.to_owned(),
+                Some(("warn", text)) => short_line(text, false),
                 _ => continue,
             };
             match told.len() {

@@ -1,10 +1,10 @@
 //! A red closing that a person takes as it is: who, when and why stand in the closing itself, beside what was wrong.
 
 use crate::error::{Error, Result};
-use crate::queue::closing::{Acceptance, ClosingRecord, closing_of};
 use crate::queue::db::{in_tx, values};
 use crate::queue::event::put_event;
 use crate::queue::run_row::{expect_one, get_run, require_state};
+use crate::queue::verdict::{Acceptance, ClosingRecord, closing_of};
 use crate::queue::{Queue, RunRecord, RunState};
 use crate::time::Instant;
 

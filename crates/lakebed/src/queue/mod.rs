@@ -16,7 +16,7 @@
 //! | `whole_finish` | a batch of those, all or none, without a look before | QUE-2 |
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
-//! | `closing` | the books of a run and the rule that they balance | QUE-5 |
+//! | `books`, `closing`, `verdict` | what is counted of a run, the rule that it balances, what that found | QUE-5 |
 //! | `retry` | what died once more, in a run after it | QUE-3 |
 //! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
@@ -37,6 +37,7 @@
 //! What does not belong here: fetching, the bytes of responses, and rates, which are local configuration.
 
 mod accept;
+mod books;
 mod cell;
 mod claim;
 mod closing;
@@ -62,14 +63,13 @@ mod state;
 #[cfg(test)]
 mod suite;
 mod tally;
+mod verdict;
 mod whole_finish;
 mod worker;
 
+pub use books::{RunBooks, StageBooks};
 pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
-pub use closing::{
-    Acceptance, Breach, BreachKind, ClosingRecord, ClosingRules, PACK_REFUSED, RunBooks,
-    StageBooks, StageLink,
-};
+pub use closing::{ClosingRules, StageLink};
 pub use event::EventRecord;
 pub use family::FamilyBooks;
 pub use host::HostRecord;
@@ -83,4 +83,5 @@ pub use request::{
 };
 pub use run::RunOptions;
 pub use state::{RequestState, RunState};
+pub use verdict::{Acceptance, Breach, BreachKind, ClosingRecord, refused_pack};
 pub use worker::{Heartbeat, ReapStats, Worker};

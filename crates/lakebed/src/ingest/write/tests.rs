@@ -35,17 +35,22 @@ fn batch(schema: &SchemaRef, n: i64) -> RecordBatch {
     .unwrap()
 }
 
-#[test]
-fn encodings_follow_the_sample_and_ids_reach_the_file() {
-    let fields: Vec<FieldSpec> = [
+/// What [`batch`] has beside the columns of the lake.
+fn fields() -> Vec<FieldSpec> {
+    let named = [
         ("id", FieldType::Int),
         ("url", FieldType::String),
         ("kind", FieldType::String),
-    ]
-    .into_iter()
-    .zip(1..)
-    .map(|((name, t), id)| FieldSpec::new(id, name, t))
-    .collect();
+    ];
+    let numbered = named.into_iter().zip(1..);
+    numbered
+        .map(|((name, t), id)| FieldSpec::new(id, name, t))
+        .collect()
+}
+
+#[test]
+fn encodings_follow_the_sample_and_ids_reach_the_file() {
+    let fields = fields();
     let schema = Arc::new(arrow_schema(&fields));
     let rows = batch(&schema, 1000);
     let dir = tempfile::tempdir().unwrap();
@@ -86,15 +91,7 @@ fn encodings_follow_the_sample_and_ids_reach_the_file() {
 
 #[test]
 fn what_zstd_cannot_pack_is_stored_as_it_is() {
-    let fields: Vec<FieldSpec> = [
-        ("n", FieldType::Int),
-        ("url", FieldType::String),
-        ("kind", FieldType::String),
-    ]
-    .into_iter()
-    .zip(1..)
-    .map(|((name, t), id)| FieldSpec::new(id, name, t))
-    .collect();
+    let fields = fields();
     let schema = Arc::new(arrow_schema(&fields));
     // Digits of a hash: neither they nor their differences have a pattern.
     let scattered = |i: i64| {
