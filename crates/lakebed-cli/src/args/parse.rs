@@ -6,7 +6,9 @@ use crate::args::{FormatArgs, MismatchArg};
 
 /// `lakebed parse`
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("what").required(true).args(["page", "test", "schema", "date"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["page", "test", "schema", "date", "draft"])))]
+#[command(group(clap::ArgGroup::new("writable").args(["test", "draft"])))]
+#[command(group(clap::ArgGroup::new("forcible").args(["schema", "draft"])))]
 pub(crate) struct ParseArgs {
     /// The source
     #[arg(value_name = "SOURCE")]
@@ -31,15 +33,19 @@ pub(crate) struct ParseArgs {
     /// Compare what the rules give for the pages in the folder `fixtures` with what is expected
     #[arg(long)]
     pub(crate) test: bool,
-    /// Write what they give as what is expected from now on
-    #[arg(long, requires = "test")]
+    /// Write what they give as what is expected from now on; a draft into source.toml
+    #[arg(long, requires = "writable")]
     pub(crate) write: bool,
+    /// Draft rules from the pages that `source sample` kept and the fixtures: links of the stage that the crawl begins
+    /// with, fields of the others
+    #[arg(long, value_name = "STAGE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["rules", "url", "stage", "save"])]
+    pub(crate) draft: Option<String>,
     /// Write the schema version of each dataset that follows from the rules and the fixtures, for people to review; a
     /// file that was edited is shown with its differences, and kept
     #[arg(long, conflicts_with = "rules")]
     pub(crate) schema: bool,
     /// Write it in the place of one that was edited, too; what is published is never touched
-    #[arg(long, requires = "schema")]
+    #[arg(long, requires = "forcible")]
     pub(crate) force: bool,
     /// Parse the packs of these business dates, D or A..B, both included, and store what is not there yet: packs that
     /// came since are added, changed rules or packs make a new revision of the date

@@ -76,6 +76,10 @@ pub(crate) struct SourceSampleArgs {
     /// Keep the first page of each kind that has no fixture yet as one
     #[arg(long)]
     pub(crate) save: bool,
+    /// Where the rules are still those of the skeleton, draft others from the pages: first the links of the list, with
+    /// which it is sampled again, then the fields; keeps up to five pages of each kind as fixtures
+    #[arg(long)]
+    pub(crate) draft: bool,
     /// Output.
     #[command(flatten)]
     pub(crate) output: FormatArgs,

@@ -1,12 +1,16 @@
 //! `parse`: what the rules of a source give for a page, and whether they give what is expected.
 
+mod cover;
 mod doubt;
+mod draft;
 mod fixtures;
 mod page;
 mod replay;
 mod schemas;
 
+pub(super) use cover::{cover, free_name};
 pub(super) use doubt::{MAY_BE_EMPTY, never_there, only_rejects};
+pub(super) use draft::{Drafter, KeptPage, tell_written};
 pub(super) use fixtures::{TestedPage, test_pages};
 pub(super) use page::save;
 pub(super) use replay::dates_of;
@@ -104,6 +108,9 @@ pub(super) fn source_beside(name: &SourceName, file: &Path) -> Result<SourceConf
 
 /// `lakebed parse`
 pub(crate) async fn run(args: ParseArgs, globals: &Globals<'_>) -> Result<Exit> {
+    if let Some(stage) = &args.draft {
+        return draft::draft(stage, &args, globals);
+    }
     let mut ruled = Ruled::open(&args.source.parse()?, globals)?;
     if let Some(file) = &args.rules {
         let present = ruled;

@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lakebed::name::SourceName;
+use lakebed::name::{SourceName, StageName};
+use lakebed::parse::page_block;
 
 /// `source.toml`, with places for what the call says.
 pub(super) const SOURCE: &str = include_str!("source/skeleton/source.toml");
@@ -31,6 +32,24 @@ pub(super) const PAGES: [(&str, &str, &str, &str); 2] = [
 /// The schema of the skeleton of this source.
 pub(super) fn skeleton_schema(name: &SourceName) -> String {
     SCHEMA.replace("@NAME@", name.as_str())
+}
+
+/// What the skeleton says above its rules, and what stands there once they are drafted from pages of the site.
+const ABOUT_RULES: [&str; 2] = [
+    "# These rules fit the test site (`lakebed demo-site`): put the selectors of yours in their place. Then\n",
+    "# Drafted from pages of the site, with what each rule gave there: look at them, and take away what nobody needs. Then\n",
+];
+
+/// Whether the rules of a stage are still those of the skeleton.
+pub(super) fn is_skeleton_rules(text: &str, stage: &StageName) -> bool {
+    let own = page_block(SOURCE, stage);
+    own.is_some_and(|own| page_block(text, stage).is_some_and(|block| block.trim() == own.trim()))
+}
+
+/// The text without what the skeleton says of its rules.
+pub(super) fn told_as_drafted(text: &str) -> String {
+    let [skeleton, drafted] = ABOUT_RULES;
+    text.replace(skeleton, drafted)
 }
 
 /// Whether a page of a fixture is one of the skeleton's, byte by byte.

@@ -10,6 +10,7 @@ mod demo;
 mod demo_site;
 mod derive;
 mod disk;
+mod draft;
 mod dual;
 mod flow;
 mod flow_faults;

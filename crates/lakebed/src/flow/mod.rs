@@ -49,7 +49,7 @@ pub use graph::{Graph, Program, Stage, parent_dates};
 pub use guard::lock_folder;
 pub use judge::{Judge, Judged, Standing};
 pub use make::makefile;
-pub use packs::{FoundPage, SourcePack, find_page, list_packs};
+pub use packs::{FoundPage, SourcePack, find_page, list_packs, list_samples};
 pub use parse::{
     ParseOptions, ParseReport, ParsedDataset, ParsedPack, RuleSchema, RuleSchemaOptions,
     SchemaFileState, StoredAs, parse_date, write_rule_schemas,

@@ -195,7 +195,10 @@ fn newest_in(reader: &PackReader, wanted: &str) -> Result<Option<Capture>> {
 }
 
 /// Packs of samples below their folder, by date and then by the number of the sample.
-fn list_samples(folder: &Path, source: &SourceName) -> Result<Vec<(RunKey, PathBuf)>> {
+///
+/// # Errors
+/// Where a folder cannot be listed.
+pub fn list_samples(folder: &Path, source: &SourceName) -> Result<Vec<(RunKey, PathBuf)>> {
     let mut packs = Vec::new();
     for run in list_folder(&folder.join(source.as_str()))? {
         for path in list_folder(&run)? {

@@ -16,6 +16,7 @@
 //! | `command` | pages that a program of the user's parses |
 //! | `fixture` | pages that are kept with what they must give |
 //! | `filled` | which fields of records have a value at all |
+//! | `draft` | a first version of the rules, out of pages |
 //! | `budget` | what one page may cost |
 //!
 //! What does not belong here: packs, the queue, datasets. Who has a page calls.
@@ -24,6 +25,7 @@ mod budget;
 mod columns;
 mod command;
 mod css;
+mod draft;
 mod field;
 mod filled;
 mod fixture;
@@ -40,6 +42,7 @@ mod tests;
 mod tokens;
 
 pub use command::{CommandParser, parse_with};
+pub use draft::{Draft, DraftLine, draft_fields, draft_links, page_block, put_page};
 pub use filled::{EmptyField, Filled};
 pub use fixture::{Difference, EXPECTED_SUFFIX, Fixture, FixturePage, differences, gives};
 pub(crate) use html::read_html;

@@ -103,7 +103,7 @@ pub(super) fn test(args: &ParseArgs, ruled: &Ruled, globals: &Globals<'_>) -> Re
 }
 
 /// Names of the pages in a folder, sorted; one that is gone is named by what is expected of it.
-fn fixture_names(folder: &Path) -> Result<Vec<String>> {
+pub(super) fn fixture_names(folder: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

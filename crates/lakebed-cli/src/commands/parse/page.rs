@@ -115,7 +115,7 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// The response that a fixture tells of.
-fn known_page(path: &Path) -> Result<Option<FixturePage>> {
+pub(super) fn known_page(path: &Path) -> Result<Option<FixturePage>> {
     let beside = beside(path);
     match fs::read_to_string(&beside) {
         Ok(text) => Ok(Some(

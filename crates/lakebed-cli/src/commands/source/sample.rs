@@ -19,7 +19,9 @@ use serde::Serialize;
 use super::ANSWER_FORMAT;
 use crate::args::{SourceSampleArgs, TextFormat};
 use crate::commands::crawl::{plan_of, read_plan, stop_signal, tell_worker};
-use crate::commands::parse::{Ruled, save, test_pages};
+use crate::commands::parse::{
+    Drafter, KeptPage, Ruled, cover, free_name, save, tell_written, test_pages,
+};
 use crate::commands::queue::SAMPLE_FOLDER;
 use crate::commands::skeleton::{is_skeleton_page, skeleton_pages};
 use crate::context::Globals;
@@ -48,7 +50,10 @@ struct ParsedCounts {
     records: usize,
     follow_ups: usize,
     rejects: usize,
-    /// Stages of pages whose links the rules follow, and what was rejected: for the words below the table.
+    /// Links to other stages; whether the rules follow links of such pages, and what was rejected: for the words below the
+    /// table.
+    #[serde(skip)]
+    leads: usize,
     #[serde(skip)]
     follows: bool,
     #[serde(skip)]
@@ -70,9 +75,52 @@ struct SampleAnswer<'a> {
 /// `lakebed source sample`
 pub(crate) async fn sample(args: SourceSampleArgs, globals: &Globals<'_>) -> Result<Exit> {
     let source: SourceName = args.name.parse()?;
+    let (mut plan, mut sampled) = fetch(&source, &args, globals).await?;
+    let mut ruled = rules_of(&source, globals)?;
+    let mut pages = pages_of(&sampled, ruled.as_ref())?;
+    if args.draft {
+        if draft_stages(&source, Kind::Lists, &pages, globals)? {
+            globals
+                .printer
+                .info("sampled again, to follow the links that the new rules find");
+            (plan, sampled) = fetch(&source, &args, globals).await?;
+            ruled = rules_of(&source, globals)?;
+            pages = pages_of(&sampled, ruled.as_ref())?;
+        }
+        if draft_stages(&source, Kind::Items, &pages, globals)? {
+            ruled = rules_of(&source, globals)?;
+            pages = pages_of(&sampled, ruled.as_ref())?;
+        }
+    }
+    tell(&sampled, &pages, globals)?;
+    let is_saved = args.save || args.draft;
+    match &ruled {
+        Some(ruled) if args.draft => cover(&kept_of(&pages), ruled, globals)?,
+        Some(ruled) if args.save => keep_first_of_each(&pages, ruled, globals)?,
+        Some(_) | None => {}
+    }
+    let saved = ruled.as_ref().filter(|_| is_saved);
+    tell_unseen(&plan, &pages, saved, globals);
+    let is_good = !pages.is_empty() && matches!(sampled.end, WorkerEnd::Full | WorkerEnd::Drained);
+    Ok(if is_good { Exit::Done } else { Exit::No })
+}
+
+/// The rules of the source, where it has some.
+fn rules_of(source: &SourceName, globals: &Globals<'_>) -> Result<Option<Ruled>> {
+    let config = globals.find_project()?.load_source(source)?;
+    let has_rules = config.parse.is_some();
+    has_rules.then(|| Ruled::open(source, globals)).transpose()
+}
+
+/// Fetches the pages of one sample, as the source is declared now.
+async fn fetch(
+    source: &SourceName,
+    args: &SourceSampleArgs,
+    globals: &Globals<'_>,
+) -> Result<(CrawlPlan, Sampled)> {
     let project = globals.find_project()?;
     let settings = Settings::load(&project, &globals.layers())?;
-    let config = project.load_source(&source)?;
+    let config = project.load_source(source)?;
     let date = match &args.date {
         Some(date) => date.parse()?,
         None => {
@@ -106,19 +154,56 @@ pub(crate) async fn sample(args: SourceSampleArgs, globals: &Globals<'_>) -> Res
     drop(progress);
     let sampled = sampled?;
     tell_worker(globals.printer, &sampled.end, &sampled.stats);
-    let ruled = match config.parse {
-        Some(_) => Some(Ruled::open(&source, globals)?),
-        None => None,
-    };
-    let pages = pages_of(&sampled, ruled.as_ref())?;
-    tell(&sampled, &pages, globals)?;
-    if let (true, Some(ruled)) = (args.save, &ruled) {
-        keep_first_of_each(&pages, ruled, globals)?;
+    Ok((plan, sampled))
+}
+
+/// Which stages are drafted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Lists,
+    Items,
+}
+
+/// Drafts the rules of every stage of that kind whose rules nobody has touched; whether any was written.
+fn draft_stages(
+    source: &SourceName,
+    kind: Kind,
+    pages: &[SampledPage],
+    globals: &Globals<'_>,
+) -> Result<bool> {
+    let mut drafter = Drafter::open(source, globals)?;
+    let stages: BTreeSet<&str> = pages.iter().map(|page| page.stage.as_str()).collect();
+    let kept = kept_of(pages);
+    let mut any = false;
+    for stage in stages {
+        let stage: StageName = stage.parse()?;
+        if drafter.is_list(&stage) != (kind == Kind::Lists) {
+            continue;
+        }
+        // Rules that find links to items are as good as drafted.
+        let finds = |page: &SampledPage| page.parsed.as_ref().is_some_and(|p| p.leads > 0);
+        let mut own = pages.iter().filter(|page| page.stage == stage.as_str());
+        if kind == Kind::Lists && own.any(finds) {
+            continue;
+        }
+        if !drafter.is_untouched(&stage) {
+            globals.printer.info(format!(
+                "the rules of stage `{stage}` are not those of the skeleton any more: they stay (`lakebed parse {source} --draft {stage}` shows what would be drafted)"
+            ));
+            continue;
+        }
+        match drafter.draft(&stage, &kept)? {
+            Some(drafted) => {
+                drafter.write(&drafted)?;
+                tell_written(&drafter, &drafted, globals)?;
+                any = true;
+            }
+            None => globals.printer.warn(format!(
+                "the pages of stage `{stage}` show nothing that a rule could be drafted for: look at one with a browser, without scripts"
+            )),
+        }
     }
-    let saved = ruled.as_ref().filter(|_| args.save);
-    tell_unseen(&plan, &pages, saved, globals);
-    let is_good = !pages.is_empty() && matches!(sampled.end, WorkerEnd::Full | WorkerEnd::Drained);
-    Ok(if is_good { Exit::Done } else { Exit::No })
+    Ok(any)
 }
 
 /// The pages in the pack, with what the rules give.
@@ -145,6 +230,11 @@ fn pages_of(sampled: &Sampled, ruled: Option<&Ruled>) -> Result<Vec<SampledPage>
                 let rejects = parsed.rejects.len();
                 let faults = parsed.rejects.into_iter().flat_map(|r| r.faults);
                 Some(ParsedCounts {
+                    leads: parsed
+                        .follow_ups
+                        .iter()
+                        .filter(|f| f.stage != found.capture.kind)
+                        .count(),
                     follows: ruled.rules.is_followed(&found.capture),
                     page: parsed.page,
                     records: parsed.records.len(),
@@ -288,6 +378,11 @@ fn tell_rules(pages: &[SampledPage], globals: &Globals<'_>) {
     }
 }
 
+/// The pages themselves.
+fn kept_of(pages: &[SampledPage]) -> Vec<KeptPage> {
+    pages.iter().filter_map(|page| page.kept.clone()).collect()
+}
+
 /// Keeps the first page of each kind that no fixture has.
 fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_>) -> Result<()> {
     let folder = ruled.folder().join("fixtures");
@@ -318,21 +413,4 @@ fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_
         }
     }
     Ok(())
-}
-
-/// The kind's own name, else with a number.
-fn free_name(kind: &str, ruled: &Ruled) -> String {
-    let folder: PathBuf = ruled.folder().join("fixtures");
-    let kind = kind.replace(['/', '\\'], "-");
-    let is_taken = |name: &str| {
-        let mut paths = ["html", "json"]
-            .map(|end| folder.join(format!("{name}.{end}")))
-            .into_iter();
-        paths.any(|path| path.exists() && !is_skeleton_page(&path))
-    };
-    let numbered = (2..).map(|n| format!("{kind}-{n}"));
-    std::iter::once(kind.clone())
-        .chain(numbered)
-        .find(|name| !is_taken(name))
-        .unwrap_or(kind)
 }

@@ -1,0 +1,255 @@
+//! What was found, on its way to fields: each once, under a name of its own, run over the pages.
+
+use std::collections::{HashMap, HashSet};
+
+use ego_tree::NodeId;
+
+use crate::config::{
+    FieldConfig, FieldMap, FieldTable, ItemConfig, PageConfig, ParseConfig, SourceConfig,
+    StepConfig,
+};
+use crate::name::SourceName;
+use crate::parse::draft::forms;
+use crate::parse::draft::seen::{Seen, collapsed};
+use crate::parse::draft::written::DraftedField;
+use crate::parse::page::parse_page;
+use crate::parse::rules::Rules;
+use crate::spec::Datum;
+
+/// Fields of a draft.
+const MAX_FIELDS: usize = 40;
+
+/// A field: its name, its rule, and the number of the way that found it.
+type Drafting = (String, FieldTable, usize);
+
+/// Gathers fields.
+pub(super) struct Builder<'s> {
+    pages: &'s [Seen<'s>],
+    zone: &'s str,
+    fields: Vec<Drafting>,
+    /// How many ways of looking there were.
+    way: usize,
+    /// Elements whose text is in a field, page by page.
+    taken: Vec<HashSet<NodeId>>,
+}
+
+impl<'s> Builder<'s> {
+    pub(super) fn new(pages: &'s [Seen<'s>], zone: &'s str) -> Self {
+        Self {
+            pages,
+            zone,
+            fields: Vec::new(),
+            way: 0,
+            taken: pages.iter().map(|_| HashSet::new()).collect(),
+        }
+    }
+
+    /// What comes now was found in another way than what came before.
+    pub(super) fn begin_way(&mut self) {
+        self.way += 1;
+    }
+
+    /// A field of a text. `texts`: what it gives, page by page, before it is cleaned; the form of its values follows
+    /// from them.
+    pub(super) fn add(&mut self, name: &str, table: FieldTable, texts: &[String]) {
+        let steps = forms::of(name, texts, self.zone);
+        let mut table = table;
+        let is_clean = |t: &String| *t == collapsed(t);
+        if steps == [StepConfig::Collapse] && texts.iter().all(is_clean) && table.join.is_none() {
+            self.put(name, table, texts);
+            return;
+        }
+        table.clean.extend(steps);
+        self.put(name, table, texts);
+    }
+
+    /// A field as it is.
+    pub(super) fn put(&mut self, name: &str, table: FieldTable, texts: &[String]) {
+        let is_empty = texts.iter().all(|t| t.trim().is_empty());
+        if is_empty || self.fields.len() >= MAX_FIELDS {
+            return;
+        }
+        let is_free = |name: &String| self.fields.iter().all(|(own, ..)| own != name);
+        let numbered = (2..).map(|n| format!("{name}_{n}"));
+        let name = std::iter::once(name.to_owned())
+            .chain(numbered)
+            .find(is_free);
+        self.fields
+            .push((name.unwrap_or_default(), table, self.way));
+    }
+
+    /// Notes that the elements which a selector finds are told.
+    pub(super) fn take(&mut self, css: &str) {
+        for (page, taken) in self.pages.iter().zip(&mut self.taken) {
+            for element in page.select(css) {
+                taken.extend(element.descendants().map(|node| node.id()));
+            }
+        }
+    }
+
+    /// The same without what stands in them: that may be a field of its own.
+    pub(super) fn take_alone(&mut self, css: &str) {
+        for (page, taken) in self.pages.iter().zip(&mut self.taken) {
+            taken.extend(page.select(css).iter().map(|element| element.id()));
+        }
+    }
+
+    pub(super) fn zone(&self) -> &str {
+        self.zone
+    }
+
+    pub(super) fn is_taken(&self, page: usize, id: NodeId) -> bool {
+        self.taken
+            .get(page)
+            .is_some_and(|taken| taken.contains(&id))
+    }
+
+    /// The fields that give on the pages what they were drafted for; the first one is the key.
+    pub(super) fn finish(self, source: &SourceName) -> Vec<DraftedField> {
+        let mut fields = self.fields;
+        // What is at fault is taken as the text that it is, then left out: both once for each field.
+        for _ in 0..=2 * fields.len() {
+            let Some(bad) = first_fault(source, &fields, self.pages) else {
+                break;
+            };
+            let Some(at) = fields.iter().position(|(name, ..)| *name == bad) else {
+                return Vec::new();
+            };
+            let plain = fields.get_mut(at).filter(|(_, table, _)| {
+                table.clean.len() > 1 || table.clean.first() != Some(&StepConfig::Collapse)
+            });
+            match plain {
+                Some((_, table, _))
+                    if table.each.is_none()
+                        && table.json_ld.is_none()
+                        && !table.clean.is_empty() =>
+                {
+                    table.clean = vec![StepConfig::Collapse];
+                }
+                _ => {
+                    fields.remove(at);
+                }
+            }
+        }
+        let given = match run(source, &fields, self.pages) {
+            Some(given) => given,
+            None => return Vec::new(),
+        };
+        told_once(fields, &given)
+    }
+}
+
+/// The fields that gave something, those without which another way found alike.
+fn told_once(fields: Vec<Drafting>, given: &[Vec<Option<String>>]) -> Vec<DraftedField> {
+    let mut told: HashMap<Vec<Option<String>>, (String, usize)> = HashMap::new();
+    let mut drafted = Vec::new();
+    for (n, (name, table, way)) in fields.into_iter().enumerate() {
+        let values = given.iter().map(|record| record.get(n).cloned().flatten());
+        let values: Vec<Option<String>> = values.collect();
+        let (first, other_way) = match told.get(&values) {
+            Some((first, way_of_first)) => (Some(first), *way_of_first != way),
+            None => (None, false),
+        };
+        // Short values of one page are equal by chance, unless they are called alike.
+        let says_much = given.len() > 1
+            || values.iter().flatten().any(|v| v.chars().count() > 3)
+            || first.is_some_and(|first| name.starts_with(first.as_str()));
+        let on_pages = values.iter().flatten().count();
+        if on_pages == 0 || (other_way && says_much) {
+            continue;
+        }
+        told.entry(values.clone()).or_insert((name.clone(), way));
+        drafted.push(DraftedField {
+            name,
+            config: FieldConfig {
+                is_short: false,
+                table,
+            },
+            sample: values.into_iter().flatten().next().unwrap_or_default(),
+            on_pages,
+        });
+    }
+    drafted
+}
+
+fn rules_of(source: &SourceName, fields: &[Drafting]) -> Option<Rules> {
+    let fields = fields.iter().map(|(name, table, _)| {
+        let config = FieldConfig {
+            is_short: false,
+            table: table.clone(),
+        };
+        (name.clone(), config)
+    });
+    let mut config = SourceConfig::parse(source, "class = \"log\"\n", "draft").ok()?;
+    config.parse = Some(ParseConfig {
+        max_reject_share: 0.0,
+        page: vec![PageConfig {
+            name: None,
+            stage: None,
+            url_regex: None,
+            status: Vec::new(),
+            item: vec![ItemConfig {
+                dataset: None,
+                each: None,
+                min: 0,
+                key: Vec::new(),
+                field: FieldMap(fields.collect()),
+            }],
+            follow: Vec::new(),
+            command: None,
+        }],
+    });
+    Rules::read(&config, "draft").ok()
+}
+
+/// The first field at fault on any page.
+fn first_fault(source: &SourceName, fields: &[Drafting], pages: &[Seen<'_>]) -> Option<String> {
+    let Some(rules) = rules_of(source, fields) else {
+        // A rule that cannot be read: alone, each says whether it is the one.
+        let mut fields = fields.iter();
+        let bad = fields.find(|field| rules_of(source, std::slice::from_ref(*field)).is_none());
+        return bad.map(|(name, ..)| name.clone());
+    };
+    pages.iter().find_map(|page| {
+        let parsed = parse_page(&rules, &page.input);
+        let fault = parsed.rejects.first()?.faults.first()?.path.clone();
+        let fault = fault.trim_start_matches("$.");
+        let mut names: Vec<&String> = fields.iter().map(|(name, ..)| name).collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        names
+            .into_iter()
+            .find(|name| fault.starts_with(name.as_str()))
+            .cloned()
+    })
+}
+
+/// What the fields give, page by page; `None` = no value.
+fn run(
+    source: &SourceName,
+    fields: &[Drafting],
+    pages: &[Seen<'_>],
+) -> Option<Vec<Vec<Option<String>>>> {
+    let rules = rules_of(source, fields)?;
+    let records = pages.iter().map(|page| {
+        let parsed = parse_page(&rules, &page.input);
+        let record = parsed.records.first().map(|r| r.record.clone());
+        let Some(Datum::Object(members)) = record else {
+            return Vec::new();
+        };
+        members
+            .into_iter()
+            .map(|(_, value)| shown(&value))
+            .collect()
+    });
+    Some(records.collect())
+}
+
+/// A value for people: a text without quotes; `None` where there is none.
+fn shown(value: &Datum) -> Option<String> {
+    match value {
+        Datum::Null => None,
+        Datum::List(values) if values.is_empty() => None,
+        Datum::Text(text) => (!text.is_empty()).then(|| text.clone()),
+        other => Some(other.to_json()),
+    }
+}

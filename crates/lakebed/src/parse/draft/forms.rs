@@ -1,0 +1,323 @@
+//! What is done to texts so that they become values: as all of them allow.
+
+use jiff::civil::Date;
+
+use crate::config::{NumberMarks, StepConfig, Texts, TimestampConfig};
+
+/// How days are written; a day that could be a month (`03/04/2026`) is left to people.
+const DAYS: [&str; 8] = [
+    "%Y-%m-%d",
+    "%Y年%m月%d日",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%d %b %Y",
+    "%b %d, %Y",
+];
+/// The same within a longer text.
+const DAY_WITHIN: [(&str, &str); 4] = [
+    (r"\d{4}-\d{1,2}-\d{1,2}", "%Y-%m-%d"),
+    (r"\d{4}年\d{1,2}月\d{1,2}日", "%Y年%m月%d日"),
+    (r"\d{4}/\d{1,2}/\d{1,2}", "%Y/%m/%d"),
+    (r"\d{4}\.\d{1,2}\.\d{1,2}", "%Y.%m.%d"),
+];
+/// How times without an offset are written.
+const TIMES: [&str; 6] = [
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y/%m/%d %H:%M:%S",
+    "%Y/%m/%d %H:%M",
+    "%Y年%m月%d日 %H:%M",
+];
+/// Signs of money: such a number has digits behind the point, whether these pages show them or not.
+const MONEY: [&str; 14] = [
+    "$", "€", "£", "¥", "￥", "₩", "₹", "元", "円", "NT", "TWD", "USD", "CNY", "RMB",
+];
+/// Names whose numbers are money.
+const MONEY_NAMES: [&str; 7] = [
+    "price", "rent", "deposit", "cost", "amount", "salary", "fee",
+];
+/// Names whose digits are no number.
+const CODES: [&str; 6] = ["code", "isbn", "phone", "sku", "zip", "postcode"];
+/// A whole number with more digits is a code more often than a count.
+const MAX_COUNT_DIGITS: usize = 12;
+
+/// The steps after which the texts of a field are values.
+pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
+    let texts: Vec<String> = texts.iter().map(|t| super::seen::collapsed(t)).collect();
+    let texts: Vec<&str> = texts
+        .iter()
+        .map(String::as_str)
+        .filter(|t| !t.is_empty())
+        .collect();
+    if texts.is_empty() {
+        return vec![StepConfig::Collapse];
+    }
+    let times = times(&texts, zone);
+    times
+        .or_else(|| days(&texts))
+        .or_else(|| number(name, &texts))
+        .unwrap_or_else(|| vec![StepConfig::Collapse])
+}
+
+/// The step of numbers that are numbers already, as JSON has them.
+pub(super) fn of_numbers(name: &str, texts: &[String]) -> StepConfig {
+    let marks = NumberMarks::default();
+    let is_whole = |t: &String| t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    match !MONEY_NAMES.contains(&name) && texts.iter().all(is_whole) {
+        true => StepConfig::Int(marks),
+        false => StepConfig::Decimal(marks),
+    }
+}
+
+fn times(texts: &[&str], zone: &str) -> Option<Vec<StepConfig>> {
+    let config = |format: &str, zone: Option<String>| {
+        let format = Texts(vec![format.to_owned()]);
+        vec![StepConfig::Timestamp(TimestampConfig { format, zone })]
+    };
+    if texts.iter().all(|t| t.parse::<jiff::Timestamp>().is_ok()) {
+        return Some(config("rfc3339", None));
+    }
+    let fits = |format: &&&str| {
+        let mut texts = texts.iter();
+        texts.all(|t| jiff::civil::DateTime::strptime(format, t).is_ok())
+    };
+    let format = TIMES.iter().find(fits)?;
+    Some(config(format, Some(zone.to_owned())))
+}
+
+fn days(texts: &[&str]) -> Option<Vec<StepConfig>> {
+    let mut formats: Vec<String> = Vec::new();
+    for text in texts {
+        let mut formats_left = DAYS.iter();
+        let Some(format) = formats_left.find(|f| Date::strptime(f, text).is_ok()) else {
+            return days_within(texts);
+        };
+        if !formats.iter().any(|f| f == format) {
+            formats.push((*format).to_owned());
+        }
+    }
+    Some(vec![StepConfig::Collapse, StepConfig::Date(Texts(formats))])
+}
+
+/// Days that stand in a text of other words: only short ones, or every comment that names a day would be one.
+fn days_within(texts: &[&str]) -> Option<Vec<StepConfig>> {
+    if texts.iter().any(|t| t.chars().count() > 30) {
+        return None;
+    }
+    let (regex, format) = DAY_WITHIN.iter().find(|(regex, format)| {
+        let Ok(regex) = regex::Regex::new(regex) else {
+            return false;
+        };
+        texts.iter().all(|t| {
+            let mut found = regex.find_iter(t);
+            let day = found
+                .next()
+                .is_some_and(|d| Date::strptime(format, d.as_str()).is_ok());
+            day && found.next().is_none()
+        })
+    })?;
+    Some(vec![
+        StepConfig::Regex((*regex).to_owned()),
+        StepConfig::Date(Texts(vec![(*format).to_owned()])),
+    ])
+}
+
+/// What stands before a number and leaves it one.
+const ABOUT: [&str; 6] = ["", "約", "约", "共", "ca.", "about"];
+/// What makes a number the name of a thing.
+const NO_UNITS: [char; 10] = ['號', '号', '樓', '楼', '層', '层', '室', '弄', '巷', '路'];
+
+/// The one number in a text, with what stands around it.
+struct Number<'t> {
+    digits: &'t str,
+    around: String,
+}
+
+impl<'t> Number<'t> {
+    /// `NT$ 12,800 元/月`, `32.5 坪`, `約 7`; not `8F/15F`, `A-12`, `9號` or `2026-11-30`.
+    fn of(text: &'t str) -> Option<Self> {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let begin = text.find(is_digit)?;
+        let end = text.rfind(is_digit)? + 1;
+        let digits = text.get(begin..end)?;
+        let (before, after) = (text.get(..begin)?, text.get(end..)?);
+        let is_one = digits
+            .chars()
+            .all(|c| is_digit(c) || matches!(c, ',' | '.'));
+        let is_short = before.chars().count() <= 8 && after.chars().count() <= 16;
+        let is_plain = ABOUT.contains(&before.trim()) && is_unit(after);
+        let around = format!("{before}{after}");
+        let is_number = is_one && is_short && (is_money(&around) || is_plain);
+        is_number.then_some(Self { digits, around })
+    }
+
+    fn is_code(&self) -> bool {
+        let plain = self.digits.bytes().all(|b| b.is_ascii_digit());
+        plain
+            && (self.digits.len() > MAX_COUNT_DIGITS
+                || (self.digits.len() > 1 && self.digits.starts_with('0')))
+    }
+}
+
+fn is_money(around: &str) -> bool {
+    MONEY.iter().any(|sign| around.contains(sign))
+}
+
+/// Whether what stands behind a number says of what there are so many.
+fn is_unit(after: &str) -> bool {
+    let unit = after.trim();
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '%' | '°' | ' ');
+    // `8F` is a floor, `40 GB` a size.
+    let is_stuck = after.starts_with(|c: char| c.is_ascii_uppercase());
+    unit.chars().count() <= 8
+        && unit.chars().all(is_word)
+        && !unit.starts_with(NO_UNITS)
+        && !is_stuck
+}
+
+fn number(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
+    let numbers: Vec<Number<'_>> = texts.iter().filter_map(|t| Number::of(t)).collect();
+    let is_money = MONEY_NAMES.contains(&name) || numbers.iter().any(|n| is_money(&n.around));
+    // `negotiable` among prices is no value; among other things, a word says that they are words.
+    let enough = if is_money {
+        texts.len().div_ceil(2)
+    } else {
+        texts.len()
+    };
+    if numbers.is_empty() || numbers.len() < enough {
+        return None;
+    }
+    let is_code = CODES.contains(&name) || numbers.iter().any(Number::is_code);
+    if is_code && !is_money {
+        return None;
+    }
+    let mut marks = marks_of(&numbers)?;
+    let point = marks.decimal.unwrap_or('.');
+    let has_fraction = numbers.iter().any(|n| n.digits.contains(point));
+    let is_bare = !is_money && numbers.iter().all(|n| n.around.is_empty());
+    // Out of a longer text the `1,280` of another page must not be taken as 1.
+    if !is_bare && marks.thousands.is_none() {
+        marks.thousands = Some(',');
+    }
+    let regex = (!is_bare).then(|| StepConfig::Regex(r"\d[\d.,]*".to_owned()));
+    let number = match is_money || has_fraction {
+        true => StepConfig::Decimal(marks),
+        false => StepConfig::Int(marks),
+    };
+    Some(regex.into_iter().chain([number]).collect())
+}
+
+/// Which marks the numbers are written with; `None` where they do not agree, or where it cannot be told.
+fn marks_of(numbers: &[Number<'_>]) -> Option<NumberMarks> {
+    // Groups of three in front of the point, and none behind it.
+    let fits = |n: &Number<'_>, group: char, point: char| {
+        let (whole, rest) = n.digits.split_once(point).unwrap_or((n.digits, ""));
+        let mut groups = whole.split(group);
+        let first = groups.next().unwrap_or_default();
+        let is_grouped = !whole.contains(group) || (1..=3).contains(&first.len());
+        is_grouped && groups.all(|g| g.len() == 3) && rest.bytes().all(|b| b.is_ascii_digit())
+    };
+    let is_english = |n: &Number<'_>| fits(n, ',', '.');
+    if numbers.iter().all(is_english) {
+        let thousands = numbers
+            .iter()
+            .any(|n| n.digits.contains(','))
+            .then_some(',');
+        return Some(NumberMarks {
+            thousands,
+            decimal: None,
+        });
+    }
+    let is_continental = |n: &Number<'_>| fits(n, '.', ',');
+    let all = numbers.iter().all(is_continental);
+    all.then_some(NumberMarks {
+        thousands: Some('.'),
+        decimal: Some(','),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::draft::written::steps_text;
+
+    fn form(name: &str, texts: &[&str]) -> String {
+        let texts: Vec<String> = texts.iter().map(|t| (*t).to_owned()).collect();
+        steps_text(&of(name, &texts, "Asia/Taipei"))
+    }
+
+    #[test]
+    fn numbers_take_their_marks_and_leave_their_units() {
+        let taken = |number: &str| {
+            let number = format!("{{ {number} = {{ thousands = \",\" }} }}");
+            format!(r"[{{ regex = '\d[\d.,]*' }}, {number}]")
+        };
+        let (decimal, int) = (taken("decimal"), taken("int"));
+        let text = r#"["collapse"]"#;
+        let continental =
+            r#"[{ regex = '\d[\d.,]*' }, { decimal = { thousands = ".", decimal = "," } }]"#;
+        for (name, texts, steps) in [
+            (
+                "price",
+                &["NT$ 12,800.50 元/月", "面議"][..],
+                decimal.as_str(),
+            ),
+            ("price", &["3000"], &decimal),
+            ("x", &["£51.77"], &decimal),
+            ("x", &["32.5 坪", "8 坪"], &decimal),
+            ("x", &["3 個月", "約 12 個月"], &int),
+            ("x", &["12", "7"], r#"["int"]"#),
+            ("x", &["12.5", "7"], r#"["decimal"]"#),
+            ("x", &["12,800"], r#"[{ int = { thousands = "," } }]"#),
+            ("x", &["1.280,50 €"], continental),
+            ("x", &["007", "12"], text),
+            ("isbn", &["9789571234567"], text),
+            ("x", &["12", "many"], text),
+            ("x", &["8F/15F"], text),
+            ("x", &["8F"], text),
+            ("x", &["稻田路9號"], text),
+            ("x", &["第3冊"], text),
+            ("x", &["A-12"], text),
+            ("x", &["FM2"], text),
+        ] {
+            assert_eq!(form(name, texts), steps, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn days_and_times_have_their_formats() {
+        for (texts, steps) in [
+            (
+                &["2026年11月28日", "2026年1月3日"][..],
+                r#"["collapse", { date = "%Y年%m月%d日" }]"#,
+            ),
+            (
+                &["28 November 2026", "2026-11-28"],
+                r#"["collapse", { date = ["%d %B %Y", "%Y-%m-%d"] }]"#,
+            ),
+            (
+                &["更新於 2026-11-28"],
+                r"[{ regex = '\d{4}-\d{1,2}-\d{1,2}' }, { date = 'F' }]",
+            ),
+            (
+                &["2026-11-28T10:00:00Z"],
+                r#"[{ timestamp = { format = "rfc3339" } }]"#,
+            ),
+            (
+                &["2026-11-28 10:00"],
+                r#"[{ timestamp = { format = "%Y-%m-%d %H:%M", zone = "Asia/Taipei" } }]"#,
+            ),
+            (&["03/04/2026"], r#"["collapse"]"#),
+            (&["2026-02-30"], r#"["collapse"]"#),
+        ] {
+            assert_eq!(
+                form("x", texts),
+                steps.replace("'F'", "\"%Y-%m-%d\""),
+                "{texts:?}"
+            );
+        }
+    }
+}

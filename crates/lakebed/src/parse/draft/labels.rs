@@ -1,0 +1,486 @@
+//! Values that stand beside a label: definition lists, tables, `label: value`, microdata; and tables with a head.
+
+use scraper::ElementRef;
+
+use crate::config::{FieldConfig, FieldMap, FieldTable, StepConfig};
+use crate::parse::draft::build::Builder;
+use crate::parse::draft::names;
+use crate::parse::draft::seen::{Seen, classes, collapsed, quoted, text_in};
+
+/// Characters of a label.
+const MAX_LABEL_CHARS: usize = 30;
+/// Columns of a table of which each row is an object.
+const MAX_COLUMNS: usize = 12;
+
+pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
+    let mut known: Vec<String> = Vec::new();
+    for page in pages {
+        for element in page.content() {
+            if let Some(pair) = pair_at(element)
+                && !known.contains(&pair.label)
+                && let Some(name) = names::of_label(&pair.label)
+                && let Some(css) = pair.selector(page)
+            {
+                known.push(pair.label.clone());
+                value(pages, builder, &name, &css, pair.within.as_deref());
+            }
+        }
+    }
+    microdata(pages, builder);
+    let tables = pages
+        .iter()
+        .flat_map(|page| page.content().into_iter().map(move |e| (page, e)));
+    let tables: Vec<(&Seen<'_>, ElementRef<'_>)> = tables
+        .filter(|(_, e)| e.value().name() == "table")
+        .collect();
+    let mut done: Vec<String> = Vec::new();
+    for (page, table) in tables {
+        if let Some(css) = page.selector(&[table])
+            && !done.contains(&css)
+            && rows(pages, builder, table, &css)
+        {
+            done.push(css);
+        }
+    }
+}
+
+/// A value and what says what it is.
+struct Pair<'a> {
+    label: String,
+    /// A selector of the label, `{}` in the place of what it contains, and of the value from there.
+    css: String,
+    value: ElementRef<'a>,
+    /// A regular expression that takes the value out of a text which has both.
+    within: Option<String>,
+}
+
+impl Pair<'_> {
+    /// The selector, made to find this value and no other: another label may contain this one.
+    fn selector(&self, page: &Seen<'_>) -> Option<String> {
+        let mut label = format!(":contains({})", quoted(&self.label));
+        for _ in 0..3 {
+            let css = self.css.replace("{}", &label);
+            let found = page.select(&css);
+            let first = *found.first()?;
+            if first.id() == self.value.id() {
+                return Some(css);
+            }
+            let wrong = match self.within {
+                Some(_) => label_before(&text_in(first))?,
+                None => previous(first).map(text_in)?,
+            };
+            let wrong = wrong.trim_end_matches([':', '：', ' ']).to_owned();
+            if wrong == self.label || wrong.is_empty() {
+                return None;
+            }
+            label.push_str(&format!(":not(:contains({}))", quoted(&wrong)));
+        }
+        None
+    }
+}
+
+/// The pair whose value, or whose both parts, are this element.
+fn pair_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
+    let name = element.value().name();
+    let before = previous(element);
+    let pair = |label: ElementRef<'_>, css: &str| {
+        Some(Pair {
+            label: label_of(label)?,
+            css: css.to_owned(),
+            value: element,
+            within: None,
+        })
+    };
+    match (before, name) {
+        (Some(term), "dd") if term.value().name() == "dt" => pair(term, "dt{} + dd"),
+        (Some(head), "td") if head.value().name() == "th" => pair(head, "th{} + td"),
+        (Some(head), "td") if head.value().name() == "td" => {
+            let row = element.parent().and_then(ElementRef::wrap)?;
+            let is_pair = row.child_elements().count() == 2 && all_pairs(row);
+            if is_pair {
+                pair(head, "td{} + td")
+            } else {
+                None
+            }
+        }
+        (Some(label), "span" | "div" | "p" | "strong" | "b" | "em" | "a" | "time") => {
+            let row = element.parent().and_then(ElementRef::wrap)?;
+            let (own, text) = (label.value().name(), text_in(label));
+            let is_label = matches!(
+                own,
+                "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p"
+            );
+            let says_so = text.ends_with([':', '：']);
+            let is_pair =
+                is_label && row.child_elements().count() == 2 && (says_so || has_twins(row));
+            let is_plain = label.child_elements().next().is_none();
+            if !is_pair || !is_plain || own_text(row) {
+                return both_at(element);
+            }
+            let css = format!("{}{{}} + {name}", named(label));
+            pair(label, &css)
+        }
+        _ => both_at(element),
+    }
+}
+
+/// `label: value` in the text of one element.
+fn both_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
+    let name = element.value().name();
+    if !matches!(name, "li" | "p" | "div" | "span" | "td" | "dd") {
+        return None;
+    }
+    let is_inline = |e: ElementRef<'_>| {
+        matches!(
+            e.value().name(),
+            "b" | "strong" | "span" | "em" | "i" | "a" | "br" | "small" | "time"
+        )
+    };
+    let mut inner = element.child_elements();
+    if !inner.all(is_inline) || element.child_elements().count() > 4 {
+        return None;
+    }
+    let text = text_in(element);
+    let label = label_before(&text)?;
+    // Where an element inside has both, it is that one.
+    let has_both = |e: ElementRef<'_>| {
+        label_before(&text_in(e)).is_some_and(|l| text_in(e).len() > l.len() + 4)
+    };
+    let value = text
+        .get(label.len()..)?
+        .trim_start_matches([':', '：', ' ']);
+    if value.is_empty() || element.child_elements().any(has_both) {
+        return None;
+    }
+    Some(Pair {
+        css: format!("{}{{}}", named(element)),
+        within: Some(format!(r"{}\s*[:：]\s*(.+)", regex::escape(&label))),
+        label,
+        value: element,
+    })
+}
+
+/// The label at the beginning of `label: value`.
+fn label_before(text: &str) -> Option<String> {
+    let at = text.find([':', '：'])?;
+    let (label, rest) = text.split_at(at);
+    // `12:30` and `https://` are none.
+    let is_time = rest.starts_with(":/")
+        || rest
+            .get(1..)
+            .is_some_and(|r| rest.starts_with(':') && r.starts_with(|c: char| c.is_ascii_digit()));
+    (!is_time).then(|| as_label(label))?
+}
+
+fn label_of(element: ElementRef<'_>) -> Option<String> {
+    let text: String = element.text().collect();
+    let text = text.trim();
+    // A label is looked for as it is written: white space within it may be a line break.
+    let whole = match text == collapsed(text) {
+        true => text,
+        false => text.split_whitespace().max_by_key(|part| part.len())?,
+    };
+    as_label(whole)
+}
+
+fn as_label(text: &str) -> Option<String> {
+    let text = text.trim().trim_end_matches([':', '：']).trim();
+    let is_short = text.chars().count() <= MAX_LABEL_CHARS;
+    let is_word = text.chars().any(char::is_alphabetic)
+        && !text.contains(['。', '，', '?', '!', '？', '！', '"']);
+    (is_short && is_word && !text.is_empty()).then(|| text.to_owned())
+}
+
+fn previous(element: ElementRef<'_>) -> Option<ElementRef<'_>> {
+    let mut before = element.prev_siblings().filter_map(ElementRef::wrap);
+    before.next()
+}
+
+/// Whether there is text right inside.
+fn own_text(element: ElementRef<'_>) -> bool {
+    let mut texts = element.children().filter_map(|node| node.value().as_text());
+    texts.any(|text| !text.trim().trim_matches([':', '：']).is_empty())
+}
+
+/// The tag with its first class.
+fn named(element: ElementRef<'_>) -> String {
+    let tag = element.value().name();
+    match classes(element).next() {
+        Some(class) => format!("{tag}.{class}"),
+        None => tag.to_owned(),
+    }
+}
+
+/// Whether all rows of a table are a label and a value.
+fn all_pairs(row: ElementRef<'_>) -> bool {
+    let rows: Vec<ElementRef<'_>> = row
+        .parent()
+        .into_iter()
+        .flat_map(|p| p.children().filter_map(ElementRef::wrap))
+        .collect();
+    let label = |row: &ElementRef<'_>| row.child_elements().next().and_then(label_of);
+    let mut above = row.ancestors().filter_map(ElementRef::wrap);
+    let table = above.find(|e| e.value().name() == "table");
+    // Under a head, rows are objects.
+    let has_head = table.is_some_and(|t| t.descendent_elements().any(|e| e.value().name() == "th"));
+    let is_pair = |row: &ElementRef<'_>| row.child_elements().count() == 2 && label(row).is_some();
+    let mut labels: Vec<String> = rows.iter().filter_map(label).collect();
+    let all = labels.len();
+    labels.sort();
+    labels.dedup();
+    !has_head && rows.iter().all(is_pair) && labels.len() == all
+}
+
+/// Whether others of its kind stand beside it, each with another label.
+fn has_twins(row: ElementRef<'_>) -> bool {
+    let label = |e: ElementRef<'_>| e.child_elements().next().and_then(label_of);
+    let own = label(row);
+    let is_twin = |e: &ElementRef<'_>| {
+        let mut inner = e.child_elements();
+        let same = e.value().name() == row.value().name() && e.child_elements().count() == 2;
+        let tags = row.child_elements().map(|c| c.value().name());
+        same && tags.eq(inner.by_ref().map(|c| c.value().name()))
+            && label(*e).is_some_and(|l| Some(l) != own)
+    };
+    let siblings = row
+        .parent()
+        .into_iter()
+        .flat_map(|p| p.children().filter_map(ElementRef::wrap));
+    siblings.filter(is_twin).count() >= 1
+}
+
+/// A field of what a selector finds first: a text, or a list where there are several within.
+pub(super) fn value(
+    pages: &[Seen<'_>],
+    builder: &mut Builder<'_>,
+    name: &str,
+    css: &str,
+    within: Option<&str>,
+) {
+    let first = |page: &Seen<'_>| {
+        page.select(css)
+            .first()
+            .map(|e| text_in(*e))
+            .unwrap_or_default()
+    };
+    let texts: Vec<String> = pages.iter().map(first).collect();
+    builder.take(css);
+    if let Some(regex) = within {
+        let found = regex::Regex::new(regex);
+        let cut = |text: &String| {
+            let found = found.as_ref().ok()?.captures(text)?;
+            Some(found.get(1)?.as_str().to_owned())
+        };
+        let texts: Vec<String> = texts.iter().map(|t| cut(t).unwrap_or_default()).collect();
+        let table = FieldTable {
+            css: Some(format!("{css} ::text")),
+            join: Some(String::new()),
+            clean: vec![StepConfig::Collapse, StepConfig::Regex(regex.to_owned())],
+            ..FieldTable::default()
+        };
+        return builder.add(name, table, &texts);
+    }
+    if let Some(inner) = parts(pages, css) {
+        let css = format!("{css} {inner}::text");
+        let texts: Vec<String> = pages
+            .iter()
+            .map(|page| page.texts(&css).join("\n"))
+            .collect();
+        let table = FieldTable {
+            css: Some(css),
+            all: true,
+            ..FieldTable::default()
+        };
+        return builder.put(name, table, &texts);
+    }
+    let table = text_table(pages, css);
+    // As it is written: white space around it is to go.
+    let raw = |page: &Seen<'_>| {
+        let texts = page.texts(table.css.as_deref().unwrap_or_default());
+        match table.join {
+            Some(_) => texts.concat(),
+            None => texts.into_iter().next().unwrap_or_default(),
+        }
+    };
+    let texts: Vec<String> = pages.iter().map(raw).collect();
+    builder.add(name, table, &texts);
+}
+
+/// The text of the first match: right inside, where it all stands there.
+pub(super) fn text_table(pages: &[Seen<'_>], css: &str) -> FieldTable {
+    let direct = format!("{css}::text");
+    let is_direct = |page: &Seen<'_>| {
+        let Some(first) = page.select(css).first().copied() else {
+            return true;
+        };
+        let mut texts = first.children().filter_map(|node| node.value().as_text());
+        texts
+            .next()
+            .is_some_and(|text| collapsed(text) == text_in(first))
+            || text_in(first).is_empty()
+    };
+    match pages.iter().all(is_direct) {
+        true => FieldTable {
+            css: Some(direct),
+            ..FieldTable::default()
+        },
+        false => FieldTable {
+            css: Some(format!("{css} ::text")),
+            join: Some(String::new()),
+            ..FieldTable::default()
+        },
+    }
+}
+
+/// The tag of the parts of a value that is a list: several elements of one kind, and no words between them.
+fn parts(pages: &[Seen<'_>], css: &str) -> Option<&'static str> {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
+    let mut values = pages
+        .iter()
+        .filter_map(|page| page.select(css).first().copied());
+    values.find_map(|value| {
+        ["a", "span", "li"].into_iter().find(|tag| {
+            let inner: Vec<String> = value
+                .descendent_elements()
+                .filter(|e| e.value().name() == *tag)
+                .map(text_in)
+                .collect();
+            let told: usize = inner.iter().map(|text| letters(text)).sum();
+            inner.len() >= 2 && told > 0 && told == letters(&text_in(value))
+        })
+    })
+}
+
+/// Properties of microdata.
+fn microdata(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
+    let mut known: Vec<String> = Vec::new();
+    for page in pages {
+        for element in page.content() {
+            let Some(property) = element.value().attr("itemprop") else {
+                continue;
+            };
+            let is_plain = property.chars().all(|c| c.is_ascii_alphanumeric());
+            let is_object = element.value().attr("itemscope").is_some();
+            if !is_plain || is_object || known.iter().any(|k| k == property) {
+                continue;
+            }
+            known.push(property.to_owned());
+            let css = format!("[itemprop={property}]");
+            let name = names::of_words(property).unwrap_or_default();
+            let attribute = ["content", "datetime", "src", "href"]
+                .into_iter()
+                .find(|a| element.value().attr(a).is_some());
+            let Some(attribute) = attribute.filter(|_| !name.is_empty()) else {
+                value(pages, builder, &name, &css, None);
+                continue;
+            };
+            attribute_of(pages, builder, (&name, &css), attribute);
+        }
+    }
+}
+
+/// A field of an attribute of the first match; addresses in full.
+pub(super) fn attribute_of(
+    pages: &[Seen<'_>],
+    builder: &mut Builder<'_>,
+    (name, css): (&str, &str),
+    attribute: &str,
+) {
+    builder.take(css);
+    let css = format!("{css}::attr({attribute})");
+    let first = |page: &Seen<'_>| page.texts(&css).into_iter().next().unwrap_or_default();
+    let texts: Vec<String> = pages.iter().map(first).collect();
+    let table = FieldTable {
+        css: Some(css),
+        ..FieldTable::default()
+    };
+    match matches!(attribute, "src" | "href" | "data-src") {
+        true => {
+            let table = FieldTable {
+                clean: vec![StepConfig::Url],
+                ..table
+            };
+            builder.put(name, table, &texts);
+        }
+        false => builder.add(name, table, &texts),
+    }
+}
+
+/// A table whose first row is its head: each further row is an object.
+fn rows(pages: &[Seen<'_>], builder: &mut Builder<'_>, table: ElementRef<'_>, css: &str) -> bool {
+    let all = table
+        .descendent_elements()
+        .filter(|e| e.value().name() == "tr");
+    let all: Vec<ElementRef<'_>> = all.collect();
+    let Some((head, body)) = all.split_first() else {
+        return false;
+    };
+    let heads: Vec<ElementRef<'_>> = head.child_elements().collect();
+    let is_head = heads.len() >= 2
+        && heads.len() <= MAX_COLUMNS
+        && heads.iter().all(|h| h.value().name() == "th");
+    let fits = |row: &ElementRef<'_>| row.child_elements().count() == heads.len();
+    if !is_head || body.is_empty() || !body.iter().all(fits) {
+        return false;
+    }
+    let in_head = head
+        .parent()
+        .and_then(ElementRef::wrap)
+        .is_some_and(|p| p.value().name() == "thead");
+    let each = match in_head {
+        true => format!("{css} > tbody > tr"),
+        false => format!("{css} > tbody > tr:nth-of-type(n+2)"),
+    };
+    let mut field = Vec::new();
+    for (n, head) in (1..).zip(&heads) {
+        let name = names::of_label(&text_in(*head)).unwrap_or_else(|| format!("column_{n}"));
+        let cell = format!("td:nth-of-type({n})");
+        let texts = pages
+            .iter()
+            .flat_map(|page| page.select(&format!("{each} > {cell}")));
+        let texts: Vec<String> = texts.map(text_in).collect();
+        let clean = super::forms::of(&name, &texts, builder.zone());
+        let table = FieldTable {
+            css: Some(format!("{cell} ::text")),
+            join: Some(String::new()),
+            clean,
+            ..FieldTable::default()
+        };
+        field.push((
+            name,
+            FieldConfig {
+                is_short: false,
+                table,
+            },
+        ));
+    }
+    let name = classes(table)
+        .next()
+        .and_then(names::of_class)
+        .unwrap_or_else(|| "rows".to_owned());
+    let texts: Vec<String> = pages
+        .iter()
+        .map(|page| {
+            page.select(&each)
+                .into_iter()
+                .map(text_in)
+                .collect::<Vec<_>>()
+                .join("\n")
+        })
+        .collect();
+    builder.take(css);
+    let each = FieldConfig {
+        is_short: true,
+        table: FieldTable {
+            css: Some(each),
+            ..FieldTable::default()
+        },
+    };
+    let table = FieldTable {
+        each: Some(Box::new(each)),
+        field: FieldMap(field),
+        ..FieldTable::default()
+    };
+    builder.put(&name, table, &texts);
+    true
+}

@@ -1,0 +1,292 @@
+//! The links of a list: which of them lead to its items, and which to its next page.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use ego_tree::NodeId;
+use scraper::ElementRef;
+use url::Url;
+
+use crate::name::StageName;
+use crate::parse::draft::seen::{Seen, candidates, classes, quoted, text_in};
+use crate::parse::draft::written::DraftedLinks;
+
+/// What a link to the next page says, in small letters.
+const NEXT: [&str; 10] = [
+    "下一頁",
+    "下一页",
+    "下頁",
+    "下页",
+    "後一頁",
+    "次へ",
+    "次のページ",
+    "next",
+    "next page",
+    "older",
+];
+/// Links to items, at least.
+const MIN_ITEMS: usize = 2;
+
+/// A link of a page.
+struct Link<'a> {
+    element: ElementRef<'a>,
+    url: Url,
+    shape: String,
+    is_content: bool,
+}
+
+pub(super) fn find(pages: &[Seen<'_>], stage: &StageName, to: &StageName) -> Vec<DraftedLinks> {
+    let links: Vec<Vec<Link<'_>>> = pages.iter().map(links_of).collect();
+    let mut drafted = Vec::new();
+    drafted.extend(items(pages, &links).map(|css| told(pages, css, to)));
+    drafted.extend(next_page(pages, &links).map(|css| told(pages, css, stage)));
+    drafted
+}
+
+/// Every link to another page of the same site.
+fn links_of<'s>(page: &'s Seen<'_>) -> Vec<Link<'s>> {
+    let content: HashSet<NodeId> = page.content().iter().map(|e| e.id()).collect();
+    let anchors = page.select("a[href]").into_iter();
+    let link = |element: ElementRef<'s>| {
+        let href = element.value().attr("href")?.trim();
+        let url = page.base().join(href).ok()?;
+        let is_here = url.path() == page.url.path() && url.query() == page.url.query();
+        let is_site = url.host_str() == page.url.host_str() && url.scheme().starts_with("http");
+        (is_site && !is_here && !href.is_empty()).then(|| Link {
+            shape: shape_of(&url),
+            is_content: content.contains(&element.id()),
+            element,
+            url,
+        })
+    };
+    anchors.filter_map(link).collect()
+}
+
+/// What addresses of one kind have in common: all parts of the path but the last, numbers aside, and the names of the
+/// query.
+fn shape_of(url: &Url) -> String {
+    let mut parts: Vec<String> = url
+        .path()
+        .split('/')
+        .filter(|p| !p.is_empty())
+        .map(without_numbers)
+        .collect();
+    let last = parts.pop().unwrap_or_default();
+    // `index.html` below a folder an item is named after the folder.
+    if last.starts_with("index.") {
+        parts.pop();
+        parts.push("*".to_owned());
+    }
+    let end = match last.rsplit_once('.') {
+        Some((_, end)) => format!("*.{end}"),
+        None => "*".to_owned(),
+    };
+    let names: BTreeSet<String> = url
+        .query_pairs()
+        .map(|(name, _)| name.into_owned())
+        .collect();
+    let names: Vec<String> = names.into_iter().collect();
+    format!("/{}/{end}?{}", parts.join("/"), names.join("&"))
+}
+
+fn without_numbers(part: &str) -> String {
+    part.replace(|c: char| c.is_ascii_digit(), "#")
+}
+
+/// Whether the address is another page of the list.
+fn is_pager(url: &Url, page: &Url) -> bool {
+    let last = |url: &Url| {
+        url.path()
+            .rsplit('/')
+            .find(|p| !p.is_empty())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let own = url.path() == page.path() && url.query() != page.query();
+    let stem = last(url).split('.').next().unwrap_or_default().to_owned();
+    let number = stem
+        .trim_start_matches("page")
+        .trim_start_matches('p')
+        .trim_start_matches(['-', '_']);
+    let is_page =
+        stem.starts_with('p') && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    let same_folder =
+        url.path().rsplit_once('/').map(|(f, _)| f) == page.path().rsplit_once('/').map(|(f, _)| f);
+    let is_numbered = same_folder
+        && without_numbers(&last(url)) == without_numbers(&last(page))
+        && last(page).contains(|c: char| c.is_ascii_digit());
+    own || is_page || is_numbered
+}
+
+/// The selector of the links that most look like items.
+fn items(pages: &[Seen<'_>], links: &[Vec<Link<'_>>]) -> Option<String> {
+    let mut groups: BTreeMap<(String, String), (BTreeSet<String>, usize, usize)> = BTreeMap::new();
+    for (n, (page, links)) in pages.iter().zip(links).enumerate() {
+        for (m, link) in links.iter().enumerate() {
+            if !link.is_content || is_pager(&link.url, &page.url) {
+                continue;
+            }
+            let group = groups.entry((link.shape.clone(), place_of(link.element)));
+            let (urls, ..) = group.or_insert_with(|| (BTreeSet::new(), n, m));
+            urls.insert(without_fragment(&link.url));
+        }
+    }
+    // Of equally many, the one whose links say more: a title before a picture.
+    let words = |(n, m): (usize, usize)| {
+        let link = links.get(n).and_then(|l| l.get(m));
+        link.map_or(0, |l| text_in(l.element).chars().count())
+    };
+    let mut groups: Vec<_> = groups
+        .into_iter()
+        .filter(|(_, (urls, ..))| urls.len() >= MIN_ITEMS)
+        .collect();
+    groups.sort_by_key(|(_, (urls, n, m))| std::cmp::Reverse((urls.len(), words((*n, *m)))));
+    groups.into_iter().find_map(|((shape, _), (urls, n, m))| {
+        let first = links.get(n)?.get(m)?;
+        let is_right = |css: &String| {
+            let mut found = BTreeSet::new();
+            for (page, links) in pages.iter().zip(links) {
+                let chosen: HashSet<NodeId> = page.select(css).iter().map(|e| e.id()).collect();
+                let known: Vec<&Link<'_>> = links
+                    .iter()
+                    .filter(|l| chosen.contains(&l.element.id()))
+                    .collect();
+                if known.len() != chosen.len()
+                    || known.iter().any(|l| l.shape != shape || !l.is_content)
+                {
+                    return false;
+                }
+                found.extend(known.iter().map(|l| without_fragment(&l.url)));
+            }
+            urls.is_subset(&found)
+        };
+        let named = candidates(first.element)
+            .into_iter()
+            .filter(|css| css.contains(['.', '#']));
+        let by_address = address_part(&shape).map(|part| format!("a[href*={}]", quoted(&part)));
+        named
+            .chain(by_address)
+            .chain(candidates(first.element))
+            .find(is_right)
+    })
+}
+
+/// The tags and classes around a link: those of one group stand in the same place.
+fn place_of(element: ElementRef<'_>) -> String {
+    let own = |e: ElementRef<'_>| {
+        let mut names: Vec<&str> = classes(e).collect();
+        names.sort_unstable();
+        format!("{}.{}", e.value().name(), names.join("."))
+    };
+    let above = element
+        .ancestors()
+        .filter_map(ElementRef::wrap)
+        .take(3)
+        .map(own);
+    std::iter::once(own(element))
+        .chain(above)
+        .collect::<Vec<_>>()
+        .join("<")
+}
+
+/// A part of the path that all addresses of a shape have.
+fn address_part(shape: &str) -> Option<String> {
+    let path = shape.split('?').next()?;
+    let parts = path
+        .split('/')
+        .filter(|p| !p.is_empty() && !p.contains(['*', '#']));
+    let last = parts.last()?;
+    Some(format!("/{last}/"))
+}
+
+fn without_fragment(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url.into()
+}
+
+/// The selector of the link to the next page, else of those to all pages.
+fn next_page(pages: &[Seen<'_>], links: &[Vec<Link<'_>>]) -> Option<String> {
+    let has = |css: &str| pages.iter().any(|page| !page.select(css).is_empty());
+    for css in ["a[rel=next]", "link[rel=next]"] {
+        if has(css) {
+            return Some(css.to_owned());
+        }
+    }
+    let all = || {
+        pages
+            .iter()
+            .zip(links)
+            .flat_map(|(page, links)| links.iter().map(move |l| (page, l)))
+    };
+    let is_next_class = |e: ElementRef<'_>| {
+        let class = classes(e).find(|c| {
+            c.to_ascii_lowercase()
+                .split(['-', '_'])
+                .any(|w| w.starts_with("next") || w == "older")
+        });
+        class.map(str::to_owned)
+    };
+    for (page, link) in all() {
+        let parent = link.element.parent().and_then(ElementRef::wrap);
+        let own = is_next_class(link.element).map(|class| format!("a.{class}"));
+        let css = own.or_else(|| Some(format!(".{} > a", is_next_class(parent?)?)));
+        if let Some(css) = css.filter(|css| page.select(css).len() <= 2) {
+            return Some(css);
+        }
+    }
+    let is_sign = |c: char| !c.is_alphanumeric();
+    for (page, link) in all() {
+        let shown = text_in(link.element);
+        let word = shown.trim_matches(is_sign);
+        let is_arrow = ["›", "»", "→", ">", ">>"].contains(&shown.as_str());
+        let css = format!(
+            "a:contains({})",
+            quoted(if is_arrow { &shown } else { word })
+        );
+        let is_next = is_arrow || NEXT.contains(&word.to_lowercase().as_str());
+        if is_next && page.select(&css).len() == 1 {
+            return Some(css);
+        }
+    }
+    all()
+        .filter(|(page, link)| is_pager(&link.url, &page.url))
+        .find_map(|(page, link)| {
+            let is_right = |css: &String| {
+                let chosen = page.select(css);
+                let pager = |e: &ElementRef<'_>| {
+                    let href = e
+                        .value()
+                        .attr("href")
+                        .and_then(|h| page.base().join(h).ok());
+                    href.is_some_and(|url| is_pager(&url, &page.url) || url == page.url)
+                };
+                chosen.len() >= 2 && chosen.iter().all(pager)
+            };
+            let has_number = text_in(link.element).bytes().all(|b| b.is_ascii_digit());
+            let named = candidates(link.element)
+                .into_iter()
+                .filter(|css| css.contains(['.', '#']));
+            named.filter(|_| has_number).find(is_right)
+        })
+}
+
+/// A group with what it finds.
+fn told(pages: &[Seen<'_>], css: String, stage: &StageName) -> DraftedLinks {
+    let url = format!("{css}::attr(href)");
+    let found = pages.iter().map(|page| {
+        let joined = page
+            .texts(&url)
+            .into_iter()
+            .filter_map(|h| page.base().join(h.trim()).ok());
+        joined.map(|url| without_fragment(&url)).collect::<Vec<_>>()
+    });
+    let found: Vec<Vec<String>> = found.collect();
+    let once: BTreeSet<&String> = found.iter().flatten().collect();
+    DraftedLinks {
+        stage: stage.clone(),
+        found: once.len(),
+        sample: found.iter().flatten().next().cloned().unwrap_or_default(),
+        on_pages: found.iter().filter(|f| !f.is_empty()).count(),
+        url,
+    }
+}

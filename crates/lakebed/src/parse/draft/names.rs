@@ -1,0 +1,241 @@
+//! Names of columns out of labels, classes and members.
+
+/// What labels of shops, markets and news say often, in the words that columns are called by. Another label keeps its
+/// own words: a column may be called in any script.
+const KNOWN: [(&str, &[&str]); 46] = [
+    (
+        "price",
+        &[
+            "售價", "售价", "價格", "价格", "價錢", "定價", "定价", "單價", "单价", "特價", "特价",
+            "価格",
+        ],
+    ),
+    ("rent", &["租金", "月租", "家賃", "賃料"]),
+    ("deposit", &["押金", "敷金"]),
+    (
+        "title",
+        &[
+            "標題",
+            "标题",
+            "名稱",
+            "名称",
+            "品名",
+            "書名",
+            "书名",
+            "商品名稱",
+            "商品名称",
+            "商品名",
+            "タイトル",
+        ],
+    ),
+    ("author", &["作者", "著者"]),
+    ("translator", &["譯者", "译者"]),
+    ("publisher", &["出版社", "出版者", "出版商"]),
+    (
+        "published",
+        &[
+            "出版日期",
+            "出版日",
+            "發布日期",
+            "发布日期",
+            "發佈日期",
+            "發布時間",
+            "发布时间",
+            "發售日",
+            "発売日",
+            "公開日",
+        ],
+    ),
+    (
+        "posted",
+        &["刊登日期", "上架日期", "上架時間", "上架时间", "張貼日期"],
+    ),
+    (
+        "updated",
+        &[
+            "更新日期",
+            "更新時間",
+            "更新时间",
+            "最後更新",
+            "最后更新",
+            "更新日",
+        ],
+    ),
+    (
+        "area",
+        &[
+            "面積",
+            "面积",
+            "坪數",
+            "坪数",
+            "建築面積",
+            "建筑面积",
+            "専有面積",
+        ],
+    ),
+    ("address", &["地址", "住址", "所在地"]),
+    ("location", &["地點", "地点", "位置", "產地", "产地"]),
+    ("city", &["城市", "縣市", "市"]),
+    ("district", &["地區", "地区", "區域", "区域", "行政區"]),
+    ("floor", &["樓層", "楼层", "階数", "所在階"]),
+    ("layout", &["格局", "戶型", "户型", "房型", "間取り"]),
+    ("age", &["屋齡", "房龄", "年齡", "年龄", "築年数"]),
+    (
+        "kind",
+        &[
+            "類型", "类型", "種類", "种类", "類別", "类别", "型態", "型态",
+        ],
+    ),
+    (
+        "category",
+        &["分類", "分类", "品類", "カテゴリ", "カテゴリー"],
+    ),
+    ("tags", &["標籤", "标签", "關鍵字", "关键词", "タグ"]),
+    ("brand", &["品牌", "廠牌", "厂牌", "ブランド", "メーカー"]),
+    ("model", &["型號", "型号", "型番", "車型", "车型"]),
+    (
+        "condition",
+        &[
+            "成色",
+            "狀況",
+            "状况",
+            "新舊程度",
+            "新旧程度",
+            "書況",
+            "书况",
+            "商品狀態",
+            "状態",
+        ],
+    ),
+    ("state", &["狀態", "状态"]),
+    ("stock", &["庫存", "库存", "在庫", "存貨"]),
+    ("quantity", &["數量", "数量"]),
+    ("color", &["顏色", "颜色", "色", "カラー"]),
+    ("size", &["尺寸", "尺碼", "尺码", "規格", "规格", "サイズ"]),
+    ("weight", &["重量", "重さ"]),
+    ("material", &["材質", "材质", "素材"]),
+    ("pages", &["頁數", "页数", "ページ数"]),
+    ("language", &["語言", "语言", "言語"]),
+    ("rating", &["評分", "评分", "評價", "评价", "評価"]),
+    ("reviews", &["評論數", "评论数", "レビュー数"]),
+    (
+        "views",
+        &["瀏覽", "浏览", "瀏覽數", "浏览量", "瀏覽次數", "点击量"],
+    ),
+    ("sold", &["銷量", "销量", "已售"]),
+    ("seller", &["賣家", "卖家", "店家", "商家", "出品者"]),
+    ("contact", &["聯絡人", "联系人", "聯絡方式"]),
+    (
+        "phone",
+        &["電話", "电话", "聯絡電話", "联系电话", "電話番号"],
+    ),
+    (
+        "code",
+        &[
+            "編號",
+            "编号",
+            "貨號",
+            "書號",
+            "货号",
+            "商品編號",
+            "商品编号",
+            "代碼",
+            "代码",
+            "物件番号",
+        ],
+    ),
+    ("isbn", &["ISBN", "ISBN-13", "ISBN13"]),
+    ("year", &["年份", "年式", "出廠年份", "出厂年份"]),
+    ("mileage", &["里程", "里程數", "里程数", "走行距離"]),
+    ("salary", &["薪資", "薪水", "薪资", "待遇", "月薪", "給与"]),
+    (
+        "description",
+        &[
+            "說明",
+            "说明",
+            "描述",
+            "簡介",
+            "简介",
+            "內容簡介",
+            "内容简介",
+            "商品描述",
+            "商品說明",
+            "備註",
+            "备注",
+        ],
+    ),
+];
+
+/// A name out of a label: a known word, else its own words.
+pub(super) fn of_label(label: &str) -> Option<String> {
+    let label = label.trim_matches(|c: char| !c.is_alphanumeric());
+    let known = KNOWN.iter().find(|(_, labels)| labels.contains(&label));
+    match known {
+        Some((name, _)) => Some((*name).to_owned()),
+        None => of_words(label),
+    }
+}
+
+/// A name out of a class: its last part, `card__price--big` is `price`.
+pub(super) fn of_class(class: &str) -> Option<String> {
+    let block = class.split("--").next().unwrap_or(class);
+    let part = block.rsplit("__").next().unwrap_or(block);
+    of_words(part)
+}
+
+/// Words in small letters with `_` between them; other scripts stay as they are.
+pub(super) fn of_words(text: &str) -> Option<String> {
+    let mut name = String::new();
+    let mut before: Option<char> = None;
+    for c in text.chars() {
+        if c.is_alphanumeric() {
+            let is_hump =
+                c.is_uppercase() && before.is_some_and(|b| b.is_lowercase() || b.is_ascii_digit());
+            if is_hump {
+                name.push('_');
+            }
+            name.extend(c.to_lowercase());
+        } else if !name.is_empty() && !name.ends_with('_') {
+            name.push('_');
+        }
+        before = Some(c);
+    }
+    let name = name.trim_matches('_').to_owned();
+    let is_good = name.chars().count() <= 40 && name.starts_with(char::is_alphabetic);
+    is_good.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_in_any_script() {
+        for (label, name) in [
+            ("售價：", Some("price")),
+            ("上架日期", Some("posted")),
+            ("Number of reviews", Some("number_of_reviews")),
+            ("Price (excl. tax)", Some("price_excl_tax")),
+            ("適用機種", Some("適用機種")),
+            ("ISBN-13", Some("isbn")),
+            ("12", None),
+            (" ", None),
+        ] {
+            assert_eq!(of_label(label).as_deref(), name, "{label}");
+        }
+        assert_eq!(of_class("listing__price--big").as_deref(), Some("price"));
+        assert_eq!(of_class("card-title").as_deref(), Some("card_title"));
+        assert_eq!(of_words("datePublished").as_deref(), Some("date_published"));
+        assert_eq!(of_words("priceCurrency").as_deref(), Some("price_currency"));
+    }
+
+    #[test]
+    fn a_label_has_one_name() {
+        let labels: Vec<&str> = KNOWN
+            .iter()
+            .flat_map(|(_, labels)| labels.iter().copied())
+            .collect();
+        let once: std::collections::HashSet<&str> = labels.iter().copied().collect();
+        assert_eq!(labels.len(), once.len());
+    }
+}

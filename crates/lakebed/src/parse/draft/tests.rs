@@ -1,0 +1,218 @@
+use super::*;
+use crate::parse::FixturePage;
+use crate::spec::{CaptureRecord, RunKey};
+use crate::time::Instant;
+
+fn capture(url: &str, body: &str) -> CaptureRecord {
+    let page = FixturePage {
+        url: url.to_owned(),
+        stage: "any".parse().unwrap(),
+        status: 200,
+        fetched_at: Instant::from_micros(0),
+        charset: None,
+        headers: vec!["Content-Type: text/html; charset=utf-8".to_owned()],
+    };
+    page.capture("page", body.as_bytes())
+}
+
+/// What is drafted for pages of these addresses and bodies.
+fn with_pages<T>(pages: &[(&str, &str)], then: impl FnOnce(&[PageInput<'_>]) -> T) -> T {
+    let run = RunKey {
+        source: "shop".parse().unwrap(),
+        date: "2026-11-30".parse().unwrap(),
+        run: "sample".parse().unwrap(),
+    };
+    let captures: Vec<_> = pages.iter().map(|(url, body)| capture(url, body)).collect();
+    let mut inputs = Vec::new();
+    for (capture, (_, body)) in captures.iter().zip(pages) {
+        inputs.push(PageInput {
+            run: &run,
+            capture,
+            body: body.as_bytes(),
+        });
+    }
+    then(&inputs)
+}
+
+fn detail(pages: &[(&str, &str)]) -> Option<Draft> {
+    let (source, stage) = ("shop".parse().unwrap(), "detail".parse().unwrap());
+    with_pages(pages, |p| draft_fields(&source, &stage, p, "Asia/Taipei"))
+}
+
+/// The rules of the links, by the stage that they lead to.
+fn list(pages: &[(&str, &str)]) -> Vec<(String, String)> {
+    let (list, detail) = ("list".parse().unwrap(), "detail".parse().unwrap());
+    let draft = with_pages(pages, |p| draft_links(&list, &detail, p));
+    let lines = draft.map(|d| d.lines).unwrap_or_default();
+    lines.into_iter().map(|l| (l.name, l.rule)).collect()
+}
+
+/// The fields as `name = rule # sample`, without what the columns are filled with.
+fn fields(pages: &[(&str, &str)]) -> Vec<String> {
+    let lines = detail(pages).map(|d| d.lines).unwrap_or_default();
+    let lines = lines.into_iter();
+    lines
+        .map(|l| format!("{} = {} # {}", l.name, l.rule, l.sample))
+        .collect()
+}
+
+const CAMERA: &str = "<header><nav><a href=/>首頁</a></nav></header>\
+    <h1 class=name>尼康 FM2</h1><dl class=spec><dt>售價<dd>NT$ 12,800<dt>原售價：<dd>NT$ 15,000<dt>上架日期<dd>2026年11月3日\
+    <dt>快門數<dd>約 1,200 次<dt>貨號<dd>0071<dt>分類<dd><a href=/k/1>底片</a>、<a href=/k/2>單眼</a></dl>\
+    <ul class=tags><li>機械<li>附鏡頭</ul><p class=seller__name>\n 老王 </p><footer><p class=tel>02-1234</p></footer>";
+
+#[test]
+fn labels_lists_and_classes_become_fields_of_their_types() {
+    let other = CAMERA
+        .replace("NT$ 12,800", "面議")
+        .replace("尼康 FM2", "佳能 AE-1")
+        .replace("老王", "小李")
+        .replace("0071", "0072");
+    let pages = [
+        ("https://x.example/camera/1001.html", CAMERA),
+        ("https://x.example/camera/1002.html", other.as_str()),
+    ];
+    let money = r"clean = [{ regex = '\d[\d.,]*' }, { decimal = { thousands = ',' } }]"
+        .replace("','", "\",\"");
+    assert_eq!(
+        fields(&pages),
+        [
+            r#"id = { path = -1, clean = [{ regex = '\d+' }, "int"], required = true } # 1001"#.to_owned(),
+            r#"title = { css = "h1::text", clean = ["collapse"], required = true } # 尼康 FM2"#.to_owned(),
+            // The other label has this one in it.
+            format!(r#"price = {{ css = 'dt:contains("售價") + dd::text', {money} }} # 12800"#),
+            format!(r#"原售價 = {{ css = 'dt:contains("原售價") + dd::text', {money} }} # 15000"#),
+            r#"posted = { css = 'dt:contains("上架日期") + dd::text', clean = ["collapse", { date = "%Y年%m月%d日" }] } # 2026-11-03"#.to_owned(),
+            r#"快門數 = { css = 'dt:contains("快門數") + dd::text', clean = [{ regex = '\d[\d.,]*' }, { int = { thousands = "," } }] } # 1200"#.to_owned(),
+            r#"code = 'dt:contains("貨號") + dd::text' # 0071"#.to_owned(),
+            r#"category = { css = 'dt:contains("分類") + dd a::text', all = true } # ["底片","單眼"]"#.to_owned(),
+            r#"tags = { css = "ul.tags > li::text", all = true } # ["機械","附鏡頭"]"#.to_owned(),
+            r#"name = { css = "p.seller__name::text", clean = ["collapse"] } # 老王"#.to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_label_within_another_is_told_apart() {
+    let page = "<h1>a</h1><table><tr><th>原售價<td>9<tr><th>售價<td>8</table>";
+    assert_eq!(
+        fields(&[("https://x.example/7", page)])[3],
+        r#"price = { css = 'th:contains("售價"):not(:contains("原售價")) + td::text', clean = [{ regex = '\d[\d.,]*' }, { decimal = { thousands = "," } }] } # 8"#
+    );
+}
+
+#[test]
+fn tables_pairs_and_machine_readable_values_are_found() {
+    let page = r#"<title>t</title><script type="application/ld+json">{"@graph": [{"@type": "BreadcrumbList", "name": "b"},
+        {"@type": "Product", "name": "Lake", "offers": {"price": 12.5, "priceCurrency": "TWD"}, "brand": {"name": "Acme"}}]}</script>
+        <div id=page><h1>Lake</h1><p>頁數：320</p><p>Open at 12:30</p>
+        <div class=row><span>ISBN</span><span>978-1</span></div><div class=row><span>出版社</span><span>湖畔</span></div>
+        <time class=when datetime=2026-11-28T10:00:00Z>yesterday</time>
+        <table class=offers><thead><tr><th>店家<th>Price</thead><tr><td>A<td>1,200<tr><td>B<td>80</table></div>"#;
+    let found = fields(&[("https://x.example/p?id=b7&ref=x", page)]);
+    for wanted in [
+        r#"id = { query = "id", clean = [{ regex = '\d+' }, "int"], required = true } # 7"#,
+        r#"price = { json_ld = "Product", clean = [{ json = "$.offers.price" }, "decimal"] } # 12.5"#,
+        r#"price_currency = { json_ld = "Product", clean = [{ json = "$.offers.priceCurrency" }] } # TWD"#,
+        r#"brand = { json_ld = "Product", clean = [{ json = "$.brand.name" }] } # Acme"#,
+        r#"pages = { css = 'p:contains("頁數") ::text', join = "", clean = ["collapse", { regex = '頁數\s*[:：]\s*(.+)' }, "int"] } # 320"#,
+        r#"isbn = 'span:contains("ISBN") + span::text' # 978-1"#,
+        r#"publisher = 'span:contains("出版社") + span::text' # 湖畔"#,
+        r#"when = { css = "time.when::attr(datetime)", clean = [{ timestamp = { format = "rfc3339" } }] } # 2026-11-28T10:00:00Z"#,
+        r#"offers = { each = "table.offers > tbody > tr", field = { seller = { css = "td:nth-of-type(1) ::text", join = "", clean = ["collapse"] }, price = { css = "td:nth-of-type(2) ::text", join = "", clean = [{ regex = '\d[\d.,]*' }, { decimal = { thousands = "," } }] } } } # [{"seller":"A","price":"1200"},{"seller":"B","price":"80"}]"#,
+    ] {
+        assert!(found.iter().any(|f| f == wanted), "{wanted}\n{found:#?}");
+    }
+    // What says the same as the title is not told twice, and a time of day is no label.
+    assert!(
+        !found
+            .iter()
+            .any(|f| f.starts_with("name =") || f.contains("Open at")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_body_of_json_has_a_field_for_each_scalar() {
+    let body = r#"{"id": 7, "title": "湖", "geo": {"lat": 25.1, "lng": 121}, "isOpen": true, "when": "2026-11-28", "tags": ["a"], "x y": 1}"#;
+    let found = fields(&[("https://x.example/api/7", body)]);
+    assert_eq!(
+        found,
+        [
+            r#"id = { path = -1, clean = ["int"], required = true } # 7"#,
+            r#"title = "$.title" # 湖"#,
+            r#"lat = { json = "$.geo.lat", clean = ["decimal"] } # 25.1"#,
+            r#"lng = { json = "$.geo.lng", clean = ["int"] } # 121"#,
+            r#"is_open = "$.isOpen" # true"#,
+            r#"when = { json = "$.when", clean = ["collapse", { date = "%Y-%m-%d" }] } # 2026-11-28"#,
+            r#"tags = "$.tags[0]" # a"#,
+        ]
+    );
+}
+
+#[test]
+fn links_of_items_stand_out_from_those_of_the_site() {
+    let menu =
+        "<nav><a href=/k/1>a</a><a href=/k/2>b</a><a href=/k/3>c</a><a href=/k/4>d</a></nav>";
+    let items = "<ul><li class=card><a href=/p/1><img></a><a href=/p/1>one</a><li class=card><a href=/p/2><img></a><a href=/p/2>two</a></ul>";
+    let page = format!("{menu}{items}<a class=more href='?page=2'>下一頁 »</a>");
+    let url = "https://x.example/shop";
+    let detail = |rule: &str| ("detail".to_owned(), rule.to_owned());
+    let next = |rule: &str| ("list".to_owned(), rule.to_owned());
+    assert_eq!(
+        list(&[(url, &page)]),
+        [
+            detail(r#"url = "li.card > a::attr(href)""#),
+            next(r#"url = 'a:contains("下一頁")::attr(href)'"#)
+        ]
+    );
+    // Without a class, the address says which; numbered pages are all followed.
+    let plain = "<div><a href=/p/1>one</a> <a href=/p/2>two</a> <a href=/about>about</a></div>\
+                 <div class=pages><a href='?page=1'>1</a><a href='?page=2'>2</a></div>";
+    assert_eq!(
+        list(&[(url, plain)]),
+        [
+            detail(r#"url = 'a[href*="/p/"]::attr(href)'"#),
+            next(r#"url = "div.pages > a::attr(href)""#)
+        ]
+    );
+    // Addresses of a query, a base, and a word of the class.
+    let query = "<base href='https://x.example/old/'><div class=c><h3><a href='item.php?ref=b1'>A</a></h3></div>\
+                 <div class=c><h3><a href='item.php?ref=b2'>B</a></h3></div><a class=older href='list.php?p=2'>Older →</a>";
+    assert_eq!(
+        list(&[("https://x.example/old/list.php", query)]),
+        [
+            detail(r#"url = "h3 > a::attr(href)""#),
+            next(r#"url = "a.older::attr(href)""#)
+        ]
+    );
+    assert_eq!(
+        list(&[(
+            url,
+            "<p>no links</p><a href='https://other.example/1'>x</a>"
+        )]),
+        []
+    );
+}
+
+#[test]
+fn what_cannot_be_read_drafts_nothing() {
+    for body in [
+        "",
+        "\u{0}\u{1}",
+        "{\"a\":",
+        "<p></p>",
+        "[1, 2]",
+        &"<div>".repeat(2_000),
+    ] {
+        let draft = detail(&[("https://x.example/", body)]);
+        assert!(draft.is_none(), "{body:.20}: {draft:?}");
+    }
+    // Quotes and backslashes in labels and classes do not break the file.
+    let page = r#"<h1>x</h1><dl><dt>5" disk \ 'tape'<dd class="a'b\">7 kg</dl>"#;
+    let draft = detail(&[("https://x.example/a/7", page)]).unwrap();
+    let whole = format!("class = \"log\"\n{}", draft.text);
+    let config = crate::config::SourceConfig::parse(&"shop".parse().unwrap(), &whole, "f").unwrap();
+    crate::parse::Rules::read(&config, "f").unwrap();
+    assert!(draft.lines.iter().any(|l| l.sample == "7"), "{draft:?}");
+}
