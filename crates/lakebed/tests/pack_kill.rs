@@ -20,8 +20,8 @@ use lakebed::catalog::{Catalog, SqliteCatalog, sync_all};
 use lakebed::govern::audit::{AuditOptions, audit, repair};
 use lakebed::name::{CaptureId, RequestKey};
 use lakebed::pack::{
-    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, PartsOutcome, body_hash,
-    commit_pack, open_parts, plan_pack, release_parts,
+    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, PartsOutcome, ReleaseOptions,
+    body_hash, commit_pack, open_parts, plan_pack, release_parts,
 };
 use lakebed::spec::{
     By, CaptureRecord, PackProfile, Provenance, RawText, RunKey, TerminalRecord, TerminalState,
@@ -153,7 +153,11 @@ async fn seal(folder: &Path) -> Result<PackReport> {
 async fn release(folder: &Path, dry_run: bool) -> PartsOutcome {
     let (lake, _) = open_lake(folder).await;
     let parts = folder.join("parts");
-    release_parts(&lake, &parts, &run(), dry_run).await.unwrap()
+    let options = ReleaseOptions {
+        dry_run,
+        needs_pack: true,
+    };
+    release_parts(&lake, &parts, &run(), options).await.unwrap()
 }
 
 /// What the child does; without its environment nothing.

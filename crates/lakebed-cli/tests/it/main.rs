@@ -5,6 +5,7 @@ mod audit;
 mod backups;
 mod bad_input;
 mod commit;
+mod crawl_ends;
 mod crawl_rules;
 mod demo;
 mod demo_site;

@@ -97,6 +97,7 @@ impl CrawlPlan {
             max_dead_share: self.config.max_dead_share,
             need_captures: true,
             links: self.links(),
+            refused: None,
         }
     }
 

@@ -1,7 +1,8 @@
 //! Parts go when the lake holds what they hold: the pack of their run is committed, and it was read whole.
 //!
 //! PAK-9: a part is deleted only after its run's pack was found by the log at its place, read from its first to its
-//! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole.
+//! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole. Where no
+//! part is on this machine, the pack must be in the lake all the same: they may be elsewhere, and wait to be sealed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +15,7 @@ use crate::name::{BatchLabel, BodyHash, CaptureId, ContentHash};
 use crate::pack::commit::raw_dataset;
 use crate::pack::durable::sync_folder;
 use crate::pack::parts::{OpenParts, TORN_SUFFIX, open_parts};
-use crate::pack::scan::scan_pack;
+use crate::pack::scan::{PackScan, scan_pack};
 use crate::pack::source::FileSource;
 use crate::spec::{PackFileName, PartitionKey, RunKey};
 use crate::store::Lake;
@@ -24,7 +25,7 @@ use crate::time::Instant;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum PartsOutcome {
-    /// There are none on this machine.
+    /// There are none on this machine, and the pack is in the lake, or was, or none is needed.
     None,
     /// The lake holds all of it: they are gone, or would go.
     Released {
@@ -37,7 +38,16 @@ pub enum PartsOutcome {
     Kept(String),
 }
 
-/// Deletes the parts of a run that is over, if its pack holds them; with `dry_run` only says so.
+/// How parts are released.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReleaseOptions {
+    /// Say only what would go.
+    pub dry_run: bool,
+    /// The run has requests, so that it has a pack or waits for one.
+    pub needs_pack: bool,
+}
+
+/// Deletes the parts of a run that is over, if its pack holds them.
 ///
 /// # Errors
 /// What reading the log or the parts fails with; nothing was deleted then.
@@ -45,7 +55,7 @@ pub async fn release_parts(
     lake: &Lake,
     folder: &Path,
     run: &RunKey,
-    dry_run: bool,
+    options: ReleaseOptions,
 ) -> Result<PartsOutcome> {
     // Their locks are held to the end of the call: nobody opens one meanwhile.
     let parts = open_parts(folder, run)?;
@@ -55,7 +65,7 @@ pub async fn release_parts(
         )));
     }
     if parts.parts.is_empty() {
-        return Ok(PartsOutcome::None);
+        return without_parts(lake, folder, run, options.needs_pack).await;
     }
     if let Some(doubt) = find_doubt(lake, &parts, run).await? {
         return Ok(PartsOutcome::Kept(doubt));
@@ -69,7 +79,7 @@ pub async fn release_parts(
         parts: parts.parts.len() as u64,
         bytes: parts.parts.iter().map(|p| p.bytes).sum::<u64>() + tail_bytes.sum::<u64>(),
     };
-    if dry_run {
+    if options.dry_run {
         return Ok(released);
     }
     // Tails first: one that is left alone would look like that of a part that is still to come.
@@ -85,25 +95,61 @@ pub async fn release_parts(
     Ok(released)
 }
 
-/// Why the parts are not known to be in the lake; `None` where they are.
-async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Option<String>> {
+/// Of a run without a part on this machine: whether its pack is where it must be. One that was retired was there.
+async fn without_parts(
+    lake: &Lake,
+    folder: &Path,
+    run: &RunKey,
+    needs_pack: bool,
+) -> Result<PartsOutcome> {
+    if !needs_pack {
+        return Ok(PartsOutcome::None);
+    }
     let state = load(lake, &raw_dataset(run)?).await?.state;
-    let Some((key, content)) = committed(&state, run)? else {
-        return Ok(Some("its pack is not in the lake".to_owned()));
+    if state.is_label_past(run.date, &run.run.as_str().parse()?) {
+        return Ok(PartsOutcome::None);
+    }
+    Ok(match read_committed(lake, &state, run).await? {
+        Ok(_) => PartsOutcome::None,
+        Err(doubt) => PartsOutcome::Kept(format!(
+            "{doubt}, and none of its parts is in `{}`: they may be in the `crawl/` of another project folder or machine",
+            folder.display()
+        )),
+    })
+}
+
+/// The run's pack, found by the log and read whole, or why it is not known to be in the lake.
+async fn read_committed(
+    lake: &Lake,
+    state: &DatasetState,
+    run: &RunKey,
+) -> Result<Result<PackScan, String>> {
+    let Some((key, content)) = committed(state, run)? else {
+        return Ok(Err("its pack is not in the lake".to_owned()));
     };
     let name = PackFileName::new(run, &content).pack();
-    let Some(place) = find_file(lake, &state, &key, &name).await? else {
-        return Ok(Some(format!("its pack `{name}` is not at its place")));
+    let Some(place) = find_file(lake, state, &key, &name).await? else {
+        return Ok(Err(format!("its pack `{name}` is not at its place")));
     };
     let Some(local) = lake.store().local_path(&place) else {
-        return Ok(Some(
-            "its pack is on a store that keeps no local files".to_owned(),
+        return Ok(Err(
+            "its pack is on a store that keeps no local files".to_owned()
         ));
     };
     let scan = scan_pack(&FileSource::open(&local)?)?;
-    if !scan.is_whole() || scan.trailer.content != content {
-        return Ok(Some(format!("its pack `{name}` is damaged")));
-    }
+    Ok(match scan.is_whole() && scan.trailer.content == content {
+        true => Ok(scan),
+        false => Err(format!("its pack `{name}` is damaged")),
+    })
+}
+
+/// Why the parts are not known to be in the lake; `None` where they are.
+async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Option<String>> {
+    let state = load(lake, &raw_dataset(run)?).await?.state;
+    let scan = match read_committed(lake, &state, run).await? {
+        Ok(scan) => scan,
+        Err(doubt) => return Ok(Some(doubt)),
+    };
     // Of captures with one id the pack has the latest, and a later one there may be elsewhere.
     let mut wanted: BTreeMap<CaptureId, Response> = BTreeMap::new();
     for found in parts.captures() {

@@ -7,7 +7,7 @@ use crate::queue::books::count_books;
 use crate::queue::db::{in_tx, values};
 use crate::queue::event::put_event;
 use crate::queue::run_row::{expect_one, get_run, require_state};
-use crate::queue::verdict::closing_of;
+use crate::queue::verdict::{closing_of, is_stop_of_refused};
 use crate::queue::{
     Breach, BreachKind, ClosingRecord, Queue, RequestState, RunBooks, RunRecord, RunState,
 };
@@ -36,6 +36,8 @@ pub struct ClosingRules {
     pub may_be_empty: bool,
     /// Where pages were read, some of them must have led on.
     pub links: Vec<StageLink>,
+    /// That the pack was refused; absent where it was not, or where nothing was packed.
+    pub refused: Option<Breach>,
 }
 
 impl Default for ClosingRules {
@@ -47,6 +49,7 @@ impl Default for ClosingRules {
             need_captures: true,
             may_be_empty: false,
             links: Vec::new(),
+            refused: None,
         }
     }
 }
@@ -80,6 +83,7 @@ impl ClosingRules {
             let breach = Breach::new(BreachKind::MissingCapture, message);
             breaches.push(breach.with_samples(books, "without_capture"));
         }
+        breaches.extend(self.refused.clone());
         for (group, expected, found) in &books.short_groups {
             // Named after a page, it counts that page alone.
             let hint = match group.contains("://") {
@@ -308,6 +312,46 @@ impl Queue {
             Ok((get_run(&mut tx, run_id).await?, record))
         })?;
         // A closing is told to others: it must survive a power failure.
+        self.db.make_durable().await?;
+        Ok(closed)
+    }
+
+    /// Judges a closed run again that is red for a refused pack: it ends as it would have ended, had the pack been tried
+    /// now. Any other closing, and one that was accepted, stands.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` where the run is not closed.
+    pub async fn close_run_again(
+        &self,
+        run_id: i64,
+        rules: &ClosingRules,
+    ) -> Result<(RunRecord, ClosingRecord)> {
+        let closed = in_tx!(&self.db, "close the run again", |tx| {
+            let run = require_state(&mut tx, run_id, &[RunState::Closed]).await?;
+            let before = closing_of(&run)?;
+            if !before.may_be_sealed_again(true) {
+                return Ok((run, before));
+            }
+            if run.stopped.as_deref().is_some_and(is_stop_of_refused) {
+                let sql = "UPDATE queue_run SET stopped = NULL WHERE id = ?";
+                tx.execute(sql, values![run_id]).await?;
+            }
+            let breaches = rules.judge(&count_books(&mut tx, run_id).await?);
+            let record = ClosingRecord {
+                pass: breaches.is_empty(),
+                breaches,
+                accepted: None,
+            };
+            if record != before {
+                let text = serde_json::to_string(&record).unwrap_or_default();
+                let sql = "UPDATE queue_run SET closing = ? WHERE id = ? AND state = 3";
+                let changed = tx.execute(sql, values![text, run_id]).await?;
+                expect_one(changed, &run)?;
+                let detail = serde_json::json!({ "run": run.key.to_string(), "pass": record.pass });
+                put_event(&mut tx, Some(run_id), "run_closed", &detail).await?;
+            }
+            Ok((get_run(&mut tx, run_id).await?, record))
+        })?;
         self.db.make_durable().await?;
         Ok(closed)
     }

@@ -21,7 +21,7 @@
 //! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
 //! | `lease` | what one process at a time may do, by name | FLW-4 |
-//! | `event`, `list`, `look` | what people and other programs see | |
+//! | `event`, `list`, `look`, `holders` | what people and other programs see | |
 //! | `run_row`, `tally`, `cell`, `mark` | steps they share; what a process remembers | |
 //! | `db` | the small interface over three databases | |
 //!
@@ -47,6 +47,7 @@ mod enqueue;
 mod event;
 mod family;
 mod finish;
+mod holders;
 mod host;
 mod known_lane;
 mod lease;
@@ -72,6 +73,7 @@ pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
 pub use closing::{ClosingRules, StageLink};
 pub use event::EventRecord;
 pub use family::FamilyBooks;
+pub use holders::HolderRecord;
 pub use host::HostRecord;
 pub use lease::{LeaseHolder, LeaseOutcome, LeaseRecord};
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
@@ -83,5 +85,5 @@ pub use request::{
 };
 pub use run::RunOptions;
 pub use state::{RequestState, RunState};
-pub use verdict::{Acceptance, Breach, BreachKind, ClosingRecord, refused_pack};
+pub use verdict::{Acceptance, Breach, BreachKind, ClosingRecord, closing_of};
 pub use worker::{Heartbeat, ReapStats, Worker};

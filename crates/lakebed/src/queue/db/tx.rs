@@ -197,8 +197,3 @@ impl std::fmt::Debug for Tx {
         write!(f, "transaction on {}", self.dialect().name())
     }
 }
-
-/// A refusal of a call whose arguments contradict what is stored.
-pub(crate) fn refused(message: impl Into<String>) -> Fault {
-    Fault::Refused(Error::precondition(message))
-}
