@@ -2,10 +2,12 @@
 
 use lakebed::Result;
 use lakebed::crawl::is_sample;
+use lakebed::name::SourceName;
 use lakebed::queue::{
     Breach, BreachKind, ClosingRecord, HolderRecord, Queue, RunBooks, RunRecord, RunState,
 };
 use lakebed::spec::RunKey;
+use lakebed::time::BusinessDate;
 
 /// What a retry of dead requests may mend: whatever else is wrong stays so.
 const MENDED: [BreachKind; 5] = [
@@ -66,14 +68,7 @@ pub(super) fn next_steps(
             "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; {again} then goes on with that run, and both are judged together"
         ));
     }
-    if let Some(refused) = closing.breaches.iter().find(|b| b.is_refused_pack()) {
-        steps.push(match refused.of_run() {
-            None => format!("{again} tries to seal the pack again, whenever it is called"),
-            Some(name) => format!(
-                "`lakebed crawl close {source} --date {date} --run {name}` tries to seal the pack of `{name}` again; {again} then sees whether that was all"
-            ),
-        });
-    }
+    steps.extend(seal_again((source, date), closing, again));
     if has(&[BreachKind::NoLinks]) {
         steps.push(format!(
             "`lakebed parse {source} --try URL` shows which links the rules find on such a page; mend `follow` first"
@@ -100,6 +95,21 @@ pub(super) fn next_steps(
         ));
     }
     steps
+}
+
+/// How the pack of the run, or of one that it goes back to, is tried again where it was refused.
+fn seal_again(
+    (source, date): (&SourceName, &BusinessDate),
+    closing: &ClosingRecord,
+    again: &str,
+) -> Option<String> {
+    let refused = closing.breaches.iter().find(|b| b.is_refused_pack())?;
+    Some(match refused.of_run() {
+        None => format!("{again} tries to seal the pack again, whenever it is called"),
+        Some(name) => format!(
+            "`lakebed crawl close {source} --date {date} --run {name}` tries to seal the pack of `{name}` again; {again} then sees whether that was all"
+        ),
+    })
 }
 
 /// Who holds the requests of a run that cannot end for them, and what ends that; `gives_up` = whether this call does, `None`

@@ -21,7 +21,7 @@ use crate::fetch::{BreakerSample, Capture};
 use crate::name::StageName;
 use crate::parse::{CommandParser, PageInput, Rules, parse_page};
 use crate::queue::{DoneSpec, Expectation, NewRequest};
-use crate::spec::{CanonicalUrl, Datum, FollowUp, ParsedPage, QueryOrder, RunKey};
+use crate::spec::{BodyMark, CanonicalUrl, Datum, FollowUp, ParsedPage, QueryOrder, RunKey};
 
 /// Bodies longer than this are looked through on a thread of their own.
 const INLINE_BYTES: usize = 256 * 1024;
@@ -110,6 +110,7 @@ impl Follower {
         let done = DoneSpec {
             capture: Some(record.capture_id.clone()),
             status: record.status,
+            body: record.body_sha256.as_ref().and_then(BodyMark::of),
             ..followed
         };
         Ok(Followed { done, sample })

@@ -4,22 +4,21 @@
 //! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole. Where no
 //! part is on this machine, the pack must be in the lake all the same: they may be elsewhere, and wait to be sealed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::{DatasetState, find_file, load};
-use crate::name::{BatchLabel, BodyHash, CaptureId, ContentHash};
+use crate::name::{BatchLabel, CaptureId, ContentHash};
 use crate::pack::commit::raw_dataset;
 use crate::pack::durable::sync_folder;
-use crate::pack::parts::{OpenParts, TORN_SUFFIX, open_parts};
+use crate::pack::parts::{OpenParts, PartCapture, TORN_SUFFIX, open_parts};
 use crate::pack::scan::{PackScan, scan_pack};
 use crate::pack::source::FileSource;
-use crate::spec::{PackFileName, PartitionKey, RunKey};
+use crate::spec::{CaptureRecord, IndexRow, PackFileName, PartitionKey, RunKey, twin_id};
 use crate::store::Lake;
-use crate::time::Instant;
 
 /// What became of the parts of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,45 +149,30 @@ async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Opti
         Ok(scan) => scan,
         Err(doubt) => return Ok(Some(doubt)),
     };
-    // Of captures with one id the pack has the latest, and a later one there may be elsewhere.
-    let mut wanted: BTreeMap<CaptureId, Response> = BTreeMap::new();
+    let rows: HashMap<&CaptureId, &IndexRow> =
+        scan.rows.iter().map(|r| (&r.capture_id, r)).collect();
+    let mut missing = BTreeSet::new();
     for found in parts.captures() {
-        let capture = found?.capture;
-        let response = Response {
-            fetched_at: capture.fetched_at,
-            status: capture.status,
-            body: capture.body_sha256,
-        };
-        let latest = wanted
-            .entry(capture.capture_id)
-            .or_insert_with(|| response.clone());
-        if response.fetched_at > latest.fetched_at {
-            *latest = response;
+        let PartCapture { capture, line, .. } = found?;
+        let line = *blake3::hash(&line).as_bytes();
+        // Where several came under one id, all but one are held under ids of their own.
+        let ids = [
+            capture.capture_id.clone(),
+            twin_id(&capture.capture_id, &line),
+        ];
+        let mut held = ids.iter().filter_map(|id| rows.get(id));
+        if !held.any(|row| is_held(row, &capture)) {
+            missing.insert((capture.capture_id, line));
         }
     }
-    for row in &scan.rows {
-        let held = Response {
-            fetched_at: row.fetched_at,
-            status: row.status,
-            body: row.body_sha256.clone(),
-        };
-        if wanted
-            .get(&row.capture_id)
-            .is_some_and(|r| row.is_erased || r.fetched_at < held.fetched_at || *r == held)
-        {
-            wanted.remove(&row.capture_id);
-        }
-    }
-    let missing = wanted.len();
+    let missing = missing.len();
     Ok((missing > 0).then(|| format!("its parts hold {missing} responses that its pack does not")))
 }
 
-/// What tells one response of an attempt from another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Response {
-    fetched_at: Instant,
-    status: Option<u16>,
-    body: Option<BodyHash>,
+/// Whether the row is that of this response, and not of another one of the attempt. What was erased is not wanted back.
+fn is_held(row: &IndexRow, capture: &CaptureRecord) -> bool {
+    let held = (row.fetched_at, row.status, &row.body_sha256);
+    row.is_erased || held == (capture.fetched_at, capture.status, &capture.body_sha256)
 }
 
 /// The partition of the run's pack and the identity of what it holds.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ContentHash, ErrorClass, RequestKey, StageName};
-use crate::spec::{RunKey, request_key};
+use crate::spec::{BodyMark, RunKey, request_key};
 
 /// A request to enqueue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +195,8 @@ pub struct DoneSpec {
     pub capture: Option<CaptureId>,
     /// HTTP status.
     pub status: Option<u16>,
+    /// What its body is known by; absent where there is no capture, or nobody knows.
+    pub body: Option<BodyMark>,
     /// Follow-up requests.
     pub children: Vec<NewRequest>,
     /// Follow-ups that the page named; the difference to `children` is out of scope. Never less than

@@ -77,6 +77,7 @@ stamp!(
     books::groups_that_are_short_are_red,
     books::stages_that_nothing_leads_to_are_red,
     closings::a_refused_pack_is_judged_again,
+    closings::terminals_know_their_answers,
     closings::who_holds_what_is_known,
     closings::a_run_that_is_seeding_is_given_up,
     scale::a_claim_reads_the_ready_index_at_a_million_done_rows,

@@ -37,7 +37,7 @@ struct Migration {
     mysql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration {
         number: 1,
         name: "init",
@@ -60,6 +60,13 @@ const MIGRATIONS: [Migration; 3] = [
         sqlite: "",
         postgres: "",
         mysql: include_str!("../schema/0003_mysql.sql"),
+    },
+    Migration {
+        number: 4,
+        name: "body_mark",
+        sqlite: include_str!("../schema/0004_sqlite.sql"),
+        postgres: include_str!("../schema/0004_postgres.sql"),
+        mysql: include_str!("../schema/0004_mysql.sql"),
     },
 ];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{MySql, Postgres, Sqlite};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::queue::db::shelf::Held;
 use crate::queue::db::value::bind_all;
 use crate::queue::db::{Db, DbRow, Dialect, Fault, Value};

@@ -2,8 +2,10 @@
 
 use super::backend::*;
 use crate::error::{Error, ErrorKind};
-use crate::queue::{Breach, BreachKind, ClosingRules, Queue, RunOptions, RunState};
-use crate::spec::RunKey;
+use crate::queue::{
+    Breach, BreachKind, ClaimOptions, ClosingRules, DoneSpec, Queue, RunOptions, RunState,
+};
+use crate::spec::{BodyMark, RunKey};
 
 fn refused() -> ClosingRules {
     let error = Error::precondition("2 requests do not agree").detail("request `x`");
@@ -73,6 +75,56 @@ pub(super) async fn who_holds_what_is_known(backend: impl Backend) {
     let ends: Vec<_> = taken.iter().map(done).collect();
     assert_eq!(finish(&queue, &worker, &run, &ends).await, 2);
     assert_eq!(queue.list_holders(other.id).await.unwrap(), []);
+}
+
+/// However a success is told, the books know its status and its body.
+pub(super) async fn terminals_know_their_answers(backend: impl Backend) {
+    let queue = backend.open().await;
+    let worker = queue.join("test").await.unwrap();
+    let mut seeds = pages(0..4);
+    seeds.extend((0..2).map(|n| get("detail", n)));
+    let run = open_run(&queue, "day", &seeds).await;
+    let mark = |n: u8| {
+        let hash = format!("{n:02x}{}", "f".repeat(62));
+        BodyMark::of(&hash.parse().unwrap()).unwrap()
+    };
+    let spec = |n: u8| DoneSpec {
+        body: Some(mark(n)),
+        ..DoneSpec::default()
+    };
+    let of = |stage: &str, limit| ClaimOptions {
+        stages: vec![stage.parse().unwrap()],
+        ..any(&run, limit)
+    };
+    // A whole batch of the lane that was claimed from, a batch of two lanes, and one that brings something along.
+    let list = claim(&queue, &worker, &of("list", 2)).await;
+    let whole = [done_with(&list[0], spec(1)), done_with(&list[1], spec(2))];
+    assert_eq!(finish(&queue, &worker, &run, &whole).await, 2);
+    let detail = claim(&queue, &worker, &of("detail", 1)).await;
+    let list = claim(&queue, &worker, &of("list", 2)).await;
+    let mixed = [done_with(&detail[0], spec(3)), done_with(&list[0], spec(4))];
+    assert_eq!(finish(&queue, &worker, &run, &mixed).await, 2);
+    let brings = DoneSpec {
+        children: vec![get("detail", 1)],
+        ..spec(5)
+    };
+    let long = [done_with(&list[1], brings)];
+    assert_eq!(finish(&queue, &worker, &run, &long).await, 1);
+    // One that told nothing: unknown, as in the rows of an older program.
+    let last = claim(&queue, &worker, &any(&run, 1)).await;
+    assert_eq!(finish(&queue, &worker, &run, &[done(&last[0])]).await, 1);
+    let told = queue.list_terminals(run.id, 0, 100).await.unwrap();
+    assert_eq!(told.len(), 6);
+    let mut ids: Vec<(i64, Option<BodyMark>)> = Vec::new();
+    for (claims, n) in [(&whole[..], 1), (&mixed[..], 3), (&long[..], 5)] {
+        let marks = claims.iter().zip(n..).map(|(f, n)| (f.id, Some(mark(n))));
+        ids.extend(marks);
+    }
+    ids.push((last[0].id, None));
+    ids.sort_by_key(|(id, _)| *id);
+    let answers: Vec<_> = told.iter().map(|(id, t)| (*id, t.answer.body)).collect();
+    assert_eq!(answers, ids);
+    assert!(told.iter().all(|(_, t)| t.answer.status == Some(200)));
 }
 
 async fn seeding(queue: &Queue, key: &RunKey) -> i64 {
