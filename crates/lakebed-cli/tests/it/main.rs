@@ -6,6 +6,7 @@ mod backups;
 mod bad_input;
 mod commit;
 mod crawl_ends;
+mod crawl_links;
 mod crawl_rules;
 mod demo;
 mod demo_site;

@@ -506,6 +506,9 @@ impl Desk {
             capture: Some(capture.record.capture_id.clone()),
             status: capture.record.status,
             body: capture.record.body_sha256.as_ref().and_then(BodyMark::of),
+            links: self
+                .follower
+                .links_seen(&held.record.stage, &capture.record, &children),
             children,
             announced,
             expects: links.expects,

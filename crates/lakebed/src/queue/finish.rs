@@ -11,6 +11,7 @@ use crate::queue::cell::{key_bytes, signed};
 use crate::queue::db::{Dialect, Fault, Tx, Value, in_tx, pieces, values};
 use crate::queue::enqueue::{Origin, Placed, tx_enqueue};
 use crate::queue::event::put_event;
+use crate::queue::links::put_links;
 use crate::queue::run_row::get_run;
 use crate::queue::tally::{Progress, add_progress, free_places, wake_lane};
 use crate::queue::{DoneSpec, EnqueueStats, Finish, FinishKind, FinishOutcome, Queue, Worker};
@@ -90,6 +91,8 @@ impl Queue {
             }
             write_states(&mut tx, worker, run_id, &new).await?;
             count_lanes(&mut tx, worker, &new, &found).await?;
+            let accepted = finishes.iter().filter(|f| found.contains_key(&f.id));
+            put_links(&mut tx, (run_id, worker.id), accepted).await?;
             Ok(outcomes(finishes, |id| found.contains_key(&id)))
         })?;
         if finishes

@@ -278,6 +278,7 @@ impl Queue {
                     for sql in [
                         "DELETE FROM queue_group WHERE run_id = ?",
                         "DELETE FROM queue_expectation WHERE run_id = ?",
+                        "DELETE FROM queue_link WHERE run_id = ?",
                         "DELETE FROM queue_progress WHERE lane_id IN (SELECT id FROM queue_lane WHERE run_id = ?)",
                         "DELETE FROM queue_lane WHERE run_id = ?",
                         "DELETE FROM queue_event WHERE run_id = ?",

@@ -16,7 +16,7 @@
 //! | `whole_finish` | a batch of those, all or none, without a look before | QUE-2 |
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
-//! | `books`, `closing`, `verdict` | what is counted of a run, the rule that it balances, what that found | QUE-5 |
+//! | `books`, `links`, `closing`, `verdict` | what is counted of a run, the rule that it balances, what that found | QUE-5 |
 //! | `retry` | what died once more, in a run after it | QUE-3 |
 //! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
@@ -51,6 +51,7 @@ mod holders;
 mod host;
 mod known_lane;
 mod lease;
+mod links;
 mod list;
 mod look;
 mod mark;
@@ -76,12 +77,13 @@ pub use family::FamilyBooks;
 pub use holders::HolderRecord;
 pub use host::HostRecord;
 pub use lease::{LeaseHolder, LeaseOutcome, LeaseRecord};
+pub use links::{LinkBooks, LinksBefore};
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
 pub use look::HeldRequest;
 pub use open::{Queue, QueueOptions};
 pub use request::{
     Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,
-    KeyScope, NewRequest, RunRecord, planned_hash,
+    KeyScope, LinkSeen, NewRequest, RunRecord, planned_hash,
 };
 pub use run::RunOptions;
 pub use state::{RequestState, RunState};

@@ -1,4 +1,4 @@
-//! Successes that bring nothing along: no follow-up, no expectation (QUE-1, QUE-2, QUE-6). Where all of a batch are of
+//! Successes that bring nothing along: no follow-up, no expectation, no rule that looked for links (QUE-1, QUE-2, QUE-6). Where all of a batch are of
 //! the lane that was claimed from last and hold no place, they are ended by one call that ends them all or none
 //! (`whole_finish`); a batch of which one is lost, or of another lane, or holds a place, comes here: one
 //! call of PostgreSQL and of SQLite, and a short transaction of MySQL, with every guard of the long way.
@@ -92,7 +92,9 @@ pub(super) struct Plain<'a> {
 impl<'a> Plain<'a> {
     pub(super) fn of(finish: &'a Finish) -> Option<Self> {
         match &finish.end {
-            FinishKind::Done(done) if done.children.is_empty() && done.expects.is_empty() => {
+            FinishKind::Done(done)
+                if done.children.is_empty() && done.expects.is_empty() && done.links.is_empty() =>
+            {
                 Some(Self {
                     id: finish.id,
                     attempt: i64::from(finish.attempt),

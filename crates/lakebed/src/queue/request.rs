@@ -204,6 +204,17 @@ pub struct DoneSpec {
     pub announced: u64,
     /// What the page said there must be.
     pub expects: Vec<Expectation>,
+    /// Each rule that looked for links on the page.
+    pub links: Vec<LinkSeen>,
+}
+
+/// A rule that looked for links on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkSeen {
+    /// Its name, of at most 255 bytes, the same in every run.
+    pub rule: String,
+    /// Whether it found one within the source, new or not.
+    pub is_hit: bool,
 }
 
 /// Whether a finish counted.

@@ -75,6 +75,7 @@ stamp!(
     books::too_few_and_too_many_dead_are_red,
     books::a_late_finish_is_refused_and_counted,
     books::groups_that_are_short_are_red,
+    books::rules_that_nothing_comes_of_are_red,
     books::stages_that_nothing_leads_to_are_red,
     closings::a_refused_pack_is_judged_again,
     closings::terminals_know_their_answers,

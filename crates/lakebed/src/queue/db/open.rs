@@ -37,7 +37,7 @@ struct Migration {
     mysql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration {
         number: 1,
         name: "init",
@@ -67,6 +67,13 @@ const MIGRATIONS: [Migration; 4] = [
         sqlite: include_str!("../schema/0004_sqlite.sql"),
         postgres: include_str!("../schema/0004_postgres.sql"),
         mysql: include_str!("../schema/0004_mysql.sql"),
+    },
+    Migration {
+        number: 5,
+        name: "links",
+        sqlite: include_str!("../schema/0005_sqlite.sql"),
+        postgres: include_str!("../schema/0005_postgres.sql"),
+        mysql: include_str!("../schema/0005_mysql.sql"),
     },
 ];
 
