@@ -178,6 +178,7 @@ fn terminals(parts: &OpenParts) -> Result<Vec<TerminalRecord>> {
         class: None,
         attempts: capture.attempt,
         capture: Some(capture.capture_id),
+        answer: Default::default(),
     };
     Ok(newest.into_iter().map(terminal).collect())
 }

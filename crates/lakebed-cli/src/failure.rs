@@ -90,6 +90,16 @@ fn causes(error: &Error) -> Vec<String> {
 
 /// The JSON form: `{"format": 1, "error": {kind, message, details, context, hints, causes, exit_code, at}}`.
 fn error_json(error: &Error, exit: Exit, at: &str) -> Value {
+    let mut told = error_parts(error);
+    told["causes"] = json!(causes(error));
+    told["exit_code"] = json!(exit.code());
+    told["retryable"] = json!(error.is_retryable());
+    told["at"] = json!(at);
+    json!({ "format": ERROR_FORMAT, "error": told })
+}
+
+/// What an error says, within an answer that is none itself: `{kind, message, details, context, hints}`.
+pub(crate) fn error_parts(error: &Error) -> Value {
     let mut context = Map::new();
     for (key, value) in error.context() {
         let mut name = (*key).to_owned();
@@ -101,18 +111,11 @@ fn error_json(error: &Error, exit: Exit, at: &str) -> Value {
         context.insert(name, Value::from(value.as_str()));
     }
     json!({
-        "format": ERROR_FORMAT,
-        "error": {
-            "kind": error.kind().as_str(),
-            "message": error.message(),
-            "details": error.details(),
-            "context": context,
-            "hints": error.hints(),
-            "causes": causes(error),
-            "exit_code": exit.code(),
-            "retryable": error.is_retryable(),
-            "at": at,
-        }
+        "kind": error.kind().as_str(),
+        "message": error.message(),
+        "details": error.details(),
+        "context": context,
+        "hints": error.hints(),
     })
 }
 

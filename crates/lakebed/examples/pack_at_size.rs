@@ -169,6 +169,7 @@ fn seal(out: &Path, pages: &[Page], profile: PackProfile, name: &str) -> Result<
             class: None,
             attempts: 1,
             capture: Some(capture.capture_id.clone()),
+            answer: Default::default(),
         })
     });
     let mut plan = plan_pack(&run()?, &parts, terminals, profile, &out.join("parts"))?;

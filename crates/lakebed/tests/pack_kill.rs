@@ -20,12 +20,12 @@ use lakebed::catalog::{Catalog, SqliteCatalog, sync_all};
 use lakebed::govern::audit::{AuditOptions, audit, repair};
 use lakebed::name::{CaptureId, RequestKey};
 use lakebed::pack::{
-    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, PartsOutcome, body_hash,
-    commit_pack, open_parts, plan_pack, release_parts,
+    CommitOptions, PackReader, PackReport, PartOptions, PartWriter, PartsOutcome, ReleaseOptions,
+    body_hash, commit_pack, open_parts, plan_pack, release_parts,
 };
 use lakebed::spec::{
-    By, CaptureRecord, PackProfile, Provenance, RawText, RunKey, TerminalRecord, TerminalState,
-    Truncated, capture_id,
+    Answer, BodyMark, By, CaptureRecord, PackProfile, Provenance, RawText, RunKey, TerminalRecord,
+    TerminalState, Truncated, capture_id,
 };
 use lakebed::store::{Lake, LocalStore};
 use lakebed::time::{Clock, Instant};
@@ -85,6 +85,10 @@ fn terminal(n: u32) -> TerminalRecord {
         class: None,
         attempts: 1,
         capture: Some(capture.capture_id),
+        answer: Answer {
+            status: capture.status,
+            body: capture.body_sha256.as_ref().and_then(BodyMark::of),
+        },
     }
 }
 
@@ -153,7 +157,11 @@ async fn seal(folder: &Path) -> Result<PackReport> {
 async fn release(folder: &Path, dry_run: bool) -> PartsOutcome {
     let (lake, _) = open_lake(folder).await;
     let parts = folder.join("parts");
-    release_parts(&lake, &parts, &run(), dry_run).await.unwrap()
+    let options = ReleaseOptions {
+        dry_run,
+        needs_pack: true,
+    };
+    release_parts(&lake, &parts, &run(), options).await.unwrap()
 }
 
 /// What the child does; without its environment nothing.
@@ -395,10 +403,24 @@ async fn a_response_that_came_once_more_is_not_taken_for_the_first() {
     let folder = folder.path();
     write_pages(folder, 0..PAGES);
     seal(folder).await.unwrap();
-    let body = b"<html>fetched once more</html>".to_vec();
+    // Neither a later nor an earlier one, by whichever clock.
+    for (n, behind) in [1, -3_600_000_000].into_iter().enumerate() {
+        write_again(folder, behind);
+        let there = files(folder);
+        let stays = release(folder, false).await;
+        let why = format!("its parts hold {} responses that its pack does not", n + 1);
+        assert_eq!(kept(&stays), why);
+        assert_eq!(files(folder), there);
+    }
+}
+
+/// Page 3 as another life of the queue got it: gone, so much later by the worker's clock.
+fn write_again(folder: &Path, later_us: i64) {
+    let body = b"<html>gone</html>".to_vec();
     let (first, _) = page(3);
     let again = CaptureRecord {
-        fetched_at: Instant::from_micros(first.fetched_at.micros() + 1),
+        fetched_at: Instant::from_micros(first.fetched_at.micros() + later_us),
+        status: Some(404),
         body_sha256: Some(body_hash(&body).unwrap()),
         wire_len: body.len() as u64,
         body_len: body.len() as u64,
@@ -411,11 +433,28 @@ async fn a_response_that_came_once_more_is_not_taken_for_the_first() {
     let mut receipts = writer.append(&again, &body, at).unwrap();
     receipts.extend(writer.finish().unwrap());
     assert_eq!(receipts.len(), 1);
-    let there = files(folder);
-    let stays = release(folder, false).await;
-    let why = "its parts hold 1 responses that its pack does not";
-    assert_eq!(kept(&stays), why);
-    assert_eq!(files(folder), there);
+}
+
+/// Attacks PAK-9 and PAK-10: of two lives of a queue the pack holds both, so their parts may go, and the one that the
+/// books know is the one that is parsed.
+#[tokio::test]
+async fn the_responses_of_two_lives_are_held_and_their_parts_go() {
+    for later_us in [3_600_000_000, -3_600_000_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write_pages(folder, 0..PAGES);
+        write_again(folder, later_us);
+        let report = seal(folder).await.unwrap();
+        assert_eq!(report.stats.captures, u64::from(PAGES) + 1);
+        let reader = PackReader::open(&folder.join("lake").join(&report.pack)).unwrap();
+        let (good, _) = page(3);
+        assert_eq!(reader.get(&good.capture_id).unwrap().capture, good);
+        let outcome = release(folder, false).await;
+        assert!(
+            matches!(outcome, PartsOutcome::Released { .. }),
+            "{outcome:?}"
+        );
+    }
 }
 
 /// Attacks PAK-9 at each point: what was acknowledged is in the lake, and the next call goes on.

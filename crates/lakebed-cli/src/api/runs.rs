@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lakebed::crawl::{self, SeedSpec, seed_request};
+use lakebed::crawl::{self, Packed, SeedSpec, seed_request};
 use lakebed::name::ContentHash;
 use lakebed::queue::{ClosingRecord, EnqueueStats, NewRequest, RunRecord, RunState};
 use lakebed::{Error, ErrorKind};
@@ -301,5 +301,9 @@ pub(super) async fn close(office: &Office, desk: Arc<RunDesk>) -> Result<CloseAn
             .collect(),
         books: (&closed.books).into(),
         pack: closed.pack.as_ref().map(Into::into),
+        hints: match &closed.packed {
+            Packed::Refused(error) => error.hints().to_vec(),
+            Packed::Done(_) | Packed::None => Vec::new(),
+        },
     })
 }

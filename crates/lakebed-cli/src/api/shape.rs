@@ -624,7 +624,7 @@ impl FinishAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Breach")]
 pub(super) struct BreachShape {
-    /// `stopped`, `unfinished`, `unbalanced`, `zero_seeds`, `all_dead`, `too_few`, `too_many_dead`, `missing_capture` or `short_group`.
+    /// `stopped`, `unfinished`, `unbalanced`, `zero_seeds`, `all_dead`, `too_few`, `too_many_dead`, `missing_capture`, `short_group` or `no_links`.
     kind: String,
     /// In words, with the numbers.
     message: String,
@@ -765,7 +765,7 @@ pub(super) struct CloseAnswer {
     pub(super) state: String,
     /// Whether it is green.
     pub(super) pass: bool,
-    /// What `lakebed crawl close` ends with: 0 for green, else 10 to 18.
+    /// What `lakebed crawl close` ends with: 0 for green, else 10 to 19.
     pub(super) exit_code: u8,
     /// Why it is not green, the first reason first.
     pub(super) breaches: Vec<BreachShape>,
@@ -774,6 +774,8 @@ pub(super) struct CloseAnswer {
     /// Its pack in the lake; absent where there is none: nothing to pack, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pack: Option<PackShape>,
+    /// What to do where its pack was refused by this call; empty else.
+    pub(super) hints: Vec<String>,
 }
 
 /// The name of a stage in a call.

@@ -2,8 +2,12 @@
 
 use lakebed::Result;
 use lakebed::crawl::is_sample;
-use lakebed::queue::{Breach, BreachKind, ClosingRecord, Queue, RunBooks, RunRecord, RunState};
+use lakebed::name::SourceName;
+use lakebed::queue::{
+    Breach, BreachKind, ClosingRecord, HolderRecord, Queue, RunBooks, RunRecord, RunState,
+};
 use lakebed::spec::RunKey;
+use lakebed::time::BusinessDate;
 
 /// What a retry of dead requests may mend: whatever else is wrong stays so.
 const MENDED: [BreachKind; 5] = [
@@ -48,9 +52,13 @@ pub(super) fn next_steps(
     let next = next_name(run.as_str(), runs);
     let has = |kinds: &[BreachKind]| closing.breaches.iter().any(|b| kinds.contains(&b.kind));
     if has(&[BreachKind::Unfinished]) {
-        return vec![format!(
-            "`lakebed crawl {of}` goes on with what is left; after `lakebed crawl stop {of} --reason TEXT`, `lakebed crawl close {of} --give-up` ends it"
-        )];
+        // Of a run that was stopped, who holds the rest is told beside it.
+        return match has(&[BreachKind::Stopped]) {
+            true => Vec::new(),
+            false => vec![format!(
+                "`lakebed crawl {of}` goes on with what is left; after `lakebed crawl stop {of} --reason TEXT`, `lakebed crawl close {of} --give-up` ends it"
+            )],
+        };
     }
     let mut steps = Vec::new();
     let is_mended = |breach: &Breach| MENDED.contains(&breach.kind) && !breach.is_refused_pack();
@@ -60,6 +68,7 @@ pub(super) fn next_steps(
             "`lakebed queue retry {of} --as {next}` tries the {dead} dead again; {again} then goes on with that run, and both are judged together"
         ));
     }
+    steps.extend(seal_again((source, date), closing, again));
     if has(&[BreachKind::NoLinks]) {
         steps.push(format!(
             "`lakebed parse {source} --try URL` shows which links the rules find on such a page; mend `follow` first"
@@ -85,6 +94,57 @@ pub(super) fn next_steps(
             date.plus_days(1)
         ));
     }
+    steps
+}
+
+/// How the pack of the run, or of one that it goes back to, is tried again where it was refused.
+fn seal_again(
+    (source, date): (&SourceName, &BusinessDate),
+    closing: &ClosingRecord,
+    again: &str,
+) -> Option<String> {
+    let refused = closing.breaches.iter().find(|b| b.is_refused_pack())?;
+    Some(match refused.of_run() {
+        None => format!("{again} tries to seal the pack again, whenever it is called"),
+        Some(name) => format!(
+            "`lakebed crawl close {source} --date {date} --run {name}` tries to seal the pack of `{name}` again; {again} then sees whether that was all"
+        ),
+    })
+}
+
+/// Who holds the requests of a run that cannot end for them, and what ends that; `gives_up` = whether this call does, `None`
+/// for a run that was not stopped.
+pub(super) fn holder_steps(
+    run: &RunKey,
+    holders: &[HolderRecord],
+    gives_up: Option<bool>,
+) -> Vec<String> {
+    let of_run = || holders.iter().filter(|holder| holder.run == *run);
+    let seconds = |us: i64| us.max(0).unsigned_abs().div_ceil(1_000_000);
+    let told = |holder: &HolderRecord| {
+        let held = match holder.requests {
+            1 => "1 request is".to_owned(),
+            n => format!("{n} requests are"),
+        };
+        format!(
+            "{held} held at `{}` by `{}`, last heard of {} s ago; where that is gone, its lease ends in {} s",
+            holder.host,
+            holder.label,
+            seconds(holder.silent_us),
+            seconds(holder.lease_left_us)
+        )
+    };
+    let mut steps: Vec<String> = of_run().map(told).collect();
+    let last = of_run().map(|holder| seconds(holder.lease_left_us)).max();
+    let RunKey { source, date, run } = run;
+    let of = format!("{source} --date {date} --run {run}");
+    steps.extend(gives_up.map(|gives_up| match (gives_up, last) {
+        (true, Some(last)) => format!("in {} s at most, {SAME} ends the run", last + 1),
+        (true, None) => format!("{SAME} ends what went back meanwhile"),
+        (false, _) => format!(
+            "`lakebed crawl close {of} --give-up` ends the run as it is, `lakebed crawl resume {of}` lets it go on"
+        ),
+    }));
     steps
 }
 

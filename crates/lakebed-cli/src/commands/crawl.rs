@@ -22,11 +22,12 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlCloseArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
-use crate::commands::closing::{SAME, after_run, next_steps};
+use crate::commands::closing::{SAME, after_run, holder_steps, next_steps};
 use crate::commands::crawl_date::check_date;
 use crate::commands::queue::{STATE_FOLDER, get_run, open_queue, run_key};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
+use crate::failure::error_parts;
 use crate::printer::Printer;
 use crate::progress::CrawlProgress;
 use crate::table::{count, message_text, size};
@@ -131,13 +132,13 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     if run.state == RunState::Closed {
         // What it said is said again; nothing is fetched.
         tell_closed_before(&run, globals.printer);
-        return close_run(&queue, &plan, &run, globals).await;
+        return close_run(&queue, &plan, &run, (false, globals)).await;
     }
     let end = work(&queue, (&plan, &run), &stages, globals).await?;
     match end {
         Some(red) => Ok(red),
         None if args.no_close || !stages.is_empty() => Ok(Exit::Done),
-        None => close_run(&queue, &plan, &run, globals).await,
+        None => close_run(&queue, &plan, &run, (false, globals)).await,
     }
 }
 
@@ -229,7 +230,7 @@ pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Resul
         let what = count(given_up, "request");
         globals.printer.info(format!("{what} given up"));
     }
-    close_run(&queue, &plan, &run, globals).await
+    close_run(&queue, &plan, &run, (args.give_up, globals)).await
 }
 
 /// `lakebed crawl close --accept`: of the run that goes on with what died, where there is one.
@@ -311,6 +312,9 @@ struct CloseAnswer<'a> {
     books: &'a RunBooks,
     #[serde(skip_serializing_if = "Option::is_none")]
     pack: Option<&'a PackStatistics>,
+    /// Why the pack was refused, as this call found it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<serde_json::Value>,
 }
 
 async fn pack_run(
@@ -330,13 +334,20 @@ async fn close_run(
     queue: &Queue,
     plan: &CrawlPlan,
     run: &RunRecord,
-    globals: &Globals<'_>,
+    (gives_up, globals): (bool, &Globals<'_>),
 ) -> Result<Exit> {
     let pack = async |terminals| pack_run(plan, terminals, globals).await;
     let closed = crawl::close_run(queue, plan, run.id, pack).await?;
     tell_closed(&closed, globals)?;
     match &closed.packed {
-        Packed::Refused(error) => globals.printer.warn(error.message()),
+        // What it names stands in the closing.
+        Packed::Refused(error) => {
+            let run = &closed.run.key;
+            globals
+                .printer
+                .warn(format!("the pack of `{run}` was refused: {error}"));
+            error.hints().iter().for_each(|h| globals.printer.hint(h));
+        }
         Packed::Done(report) => report.warnings.iter().for_each(|w| globals.printer.warn(w)),
         Packed::None => {}
     }
@@ -349,12 +360,29 @@ async fn close_run(
             globals.printer.warn(line);
         }
     }
+    tell_steps(queue, &closed, (gives_up, globals)).await
+}
+
+/// What goes on from a closing, and how it ends the call.
+async fn tell_steps(
+    queue: &Queue,
+    closed: &Closed,
+    (gives_up, globals): (bool, &Globals<'_>),
+) -> Result<Exit> {
+    let has = |kind| closed.closing.breaches.iter().any(|b| b.kind == kind);
+    if has(BreachKind::Unfinished) {
+        let holders = queue.list_holders(closed.run.id).await?;
+        let gives_up = has(BreachKind::Stopped).then_some(gives_up);
+        for step in holder_steps(&closed.run.key, &holders, gives_up) {
+            globals.printer.hint(step);
+        }
+    }
     let key = &closed.run.key;
     let runs = queue.list_runs_of(&key.source, key.date).await?;
     for step in next_steps(key, (&closed.closing, &closed.books), SAME, &runs) {
         globals.printer.hint(step);
     }
-    let exit = exit_of(&closed);
+    let exit = exit_of(closed);
     if exit == Exit::Done {
         match after_run(queue, &closed.run.key).await {
             Ok(lines) => lines.iter().for_each(|line| globals.printer.hint(line)),
@@ -377,6 +405,10 @@ fn tell_closed(closed: &Closed, globals: &Globals<'_>) -> Result<()> {
         accepted: closed.closing.accepted.as_ref(),
         books: &closed.books,
         pack: closed.pack.as_ref(),
+        refused: match &closed.packed {
+            Packed::Refused(error) => Some(error_parts(error)),
+            Packed::Done(_) | Packed::None => None,
+        },
     };
     match globals.printer.format() {
         TextFormat::Json => globals.printer.json(&answer),
@@ -390,7 +422,7 @@ pub(crate) fn exit_of(closed: &Closed) -> Exit {
         return Exit::Done;
     }
     let first = closed.closing.breaches.first();
-    // The first call that says so stopped the run for it.
+    // Whatever else is wrong with the run, nothing of it can be read.
     match (&closed.packed, first) {
         (Packed::Refused(_), _) => Exit::Red(BreachKind::MissingCapture),
         (_, Some(breach)) if breach.is_refused_pack() => Exit::Red(BreachKind::MissingCapture),

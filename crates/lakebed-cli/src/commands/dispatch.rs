@@ -9,7 +9,7 @@ use crate::args::{
 };
 use crate::commands::{
     catalog, crawl, dataset, derive, flow, fold, govern, history, ingest, lineage, log, pack,
-    parse, project, queue, rejects, revision, schema, shadow, source, sql,
+    parse, project, prune, queue, rejects, revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -99,7 +99,7 @@ async fn run_queue(command: QueueCommand, globals: &Globals<'_>) -> Result<Exit>
         QueueCommand::List(args) => queue::list(&args, globals).await,
         QueueCommand::Retry(args) => queue::retry(&args, globals).await,
         QueueCommand::Watch(args) => queue::watch(&args, globals).await,
-        QueueCommand::Prune(args) => queue::prune(&args, globals).await,
+        QueueCommand::Prune(args) => prune::prune(&args, globals).await,
     }
 }
 

@@ -18,6 +18,7 @@ mod log;
 mod pack;
 pub(crate) mod parse;
 mod project;
+mod prune;
 mod queue;
 mod read;
 mod rejects;

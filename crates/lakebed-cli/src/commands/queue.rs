@@ -1,28 +1,25 @@
-//! `queue status | list | retry | watch | prune`.
+//! `queue status | list | retry | watch`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lakebed::config::{Project, Settings};
-use lakebed::crawl::parts_folder;
 use lakebed::name::{ErrorClass, SourceName, StageName};
-use lakebed::pack::{PartsOutcome, release_parts};
 use lakebed::queue::{
     EventRecord, LaneProgress, Queue, QueueOptions, RequestFilter, RequestRecord, RequestState,
     RunRecord, RunState,
 };
 use lakebed::spec::RunKey;
-use lakebed::time::{BusinessDate, Instant};
+use lakebed::time::Instant;
 use lakebed::{Error, Result};
 use serde::Serialize;
 
 use crate::args::{
-    QueueListArgs, QueuePruneArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs, RunArgs,
-    StateArg, TextFormat,
+    QueueListArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs, RunArgs, StateArg, TextFormat,
 };
-use crate::context::{Globals, open_lake};
+use crate::context::Globals;
 use crate::exit::Exit;
-use crate::table::{Table, count, message_text, size};
+use crate::table::{Table, count, message_text};
 
 /// Version of the JSON objects of this file.
 const ANSWER_FORMAT: u32 = 1;
@@ -474,118 +471,5 @@ fn tell_progress(globals: &Globals<'_>, line: &ProgressLine) -> Result<()> {
             line.dead,
             count(line.failed.unsigned_abs(), "failed attempt")
         )),
-    }
-}
-
-#[derive(Serialize)]
-struct PruneAnswer {
-    format: u32,
-    dry_run: bool,
-    runs: Vec<RunKey>,
-    requests: u64,
-    parts: u64,
-    part_bytes: u64,
-    kept: Vec<KeptRun>,
-}
-
-/// A run that stays because its parts do.
-#[derive(Serialize)]
-struct KeptRun {
-    #[serde(flatten)]
-    run: RunKey,
-    reason: String,
-}
-
-/// `lakebed queue prune`
-pub(crate) async fn prune(args: &QueuePruneArgs, globals: &Globals<'_>) -> Result<Exit> {
-    let before: BusinessDate = args.before.parse()?;
-    let source: Option<SourceName> = args.source.as_deref().map(str::parse).transpose()?;
-    let (project, settings, queue) = open_queue(globals, QueueOptions::default()).await?;
-    let state_folder = project.root().join(STATE_FOLDER);
-    let mut answer = PruneAnswer {
-        format: ANSWER_FORMAT,
-        dry_run: args.dry_run,
-        runs: Vec::new(),
-        requests: 0,
-        parts: 0,
-        part_bytes: 0,
-        kept: Vec::new(),
-    };
-    for run in queue.list_runs(source.as_ref(), u32::MAX / 2).await? {
-        if run.key.date >= before {
-            continue;
-        }
-        if run.state != RunState::Closed {
-            globals.printer.warn(format!(
-                "the run `{}` is {} and stays: close it first",
-                run.key,
-                run.state.as_str()
-            ));
-            continue;
-        }
-        if let Some(open) = queue.find_open_of_family(run.id).await? {
-            globals.printer.warn(format!(
-                "the run `{}` stays: `{}`, which tries again what died in it, is {}",
-                run.key,
-                open.key.run,
-                open.state.as_str()
-            ));
-            continue;
-        }
-        // Parts go before the rows: without its rows nobody would ask for them again.
-        let parts = parts_folder(&state_folder, &run.key);
-        let released = match parts.is_dir() {
-            true => {
-                let lake = open_lake(&settings).await?;
-                release_parts(&lake, &parts, &run.key, args.dry_run).await?
-            }
-            false => PartsOutcome::None,
-        };
-        match released {
-            PartsOutcome::None => {}
-            PartsOutcome::Released { parts, bytes } => {
-                answer.parts += parts;
-                answer.part_bytes += bytes;
-            }
-            PartsOutcome::Kept(reason) => {
-                globals
-                    .printer
-                    .warn(format!("the run `{}` stays: {reason}", run.key));
-                let run = run.key;
-                answer.kept.push(KeptRun { run, reason });
-                continue;
-            }
-        }
-        if args.dry_run {
-            let lanes = queue.list_progress(run.id).await?;
-            answer.requests += lanes.iter().map(|l| l.enqueued.unsigned_abs()).sum::<u64>();
-        } else {
-            answer.requests += queue.prune_run(run.id).await?;
-        }
-        answer.runs.push(run.key);
-    }
-    tell_pruned(&answer, globals)?;
-    Ok(Exit::Done)
-}
-
-fn tell_pruned(answer: &PruneAnswer, globals: &Globals<'_>) -> Result<()> {
-    match globals.printer.format() {
-        TextFormat::Json => globals.printer.json(answer),
-        TextFormat::Text => {
-            let verb = if answer.dry_run {
-                "would delete"
-            } else {
-                "deleted"
-            };
-            let (runs, requests, parts) = (
-                count(answer.runs.len() as u64, "run"),
-                count(answer.requests, "request"),
-                count(answer.parts, "part"),
-            );
-            globals.printer.line(format!(
-                "{verb} {runs} with {requests}, {parts} of {}",
-                size(answer.part_bytes)
-            ))
-        }
     }
 }

@@ -319,7 +319,7 @@ fn a_retry_does_not_end_what_it_does_not_mend() {
     lake.run(&retry).ok();
     lake.run(&crawl)
         .code(17)
-        .prints(&["of the run `day`: the run was stopped: its pack was refused"]);
+        .prints(&["of the run `day`: its pack was refused"]);
     // Whoever accepts that accepts it for what is tried once more, too.
     let accept = ["--accept", "--note", "丟了就丟了"];
     lake.run(&[&close[..], &accept].concat()).ok();

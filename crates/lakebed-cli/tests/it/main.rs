@@ -5,6 +5,8 @@ mod audit;
 mod backups;
 mod bad_input;
 mod commit;
+mod crawl_ends;
+mod crawl_links;
 mod crawl_rules;
 mod demo;
 mod demo_site;

@@ -9,8 +9,8 @@ use crate::crawl::drive::CrawlPlan;
 use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
-use crate::queue::{ClosingRecord, Queue, RunBooks, RunRecord, RunState, refused_pack};
-use crate::spec::{By, PackProfile, Provenance, TerminalRecord};
+use crate::queue::{Breach, ClosingRecord, Queue, RunBooks, RunRecord, RunState, closing_of};
+use crate::spec::{By, PackProfile, Provenance, RunKey, TerminalRecord};
 use crate::store::Lake;
 
 /// Ends of requests that are read at once.
@@ -26,7 +26,8 @@ pub enum Packed {
     None,
     /// It is in the lake.
     Done(Box<PackReport>),
-    /// A request is done and its response is in no part.
+    /// It was refused: a request is done and its response is in no part, the date is sealed, or the lake has another
+    /// pack of the run. The next call tries again.
     Refused(Error),
 }
 
@@ -58,7 +59,8 @@ pub struct Closed {
 /// Seals the run, has its pack made where every request has ended, and closes it.
 ///
 /// `pack` is given how every request ended; it is asked only where there is something to pack. Where it fails with
-/// `PreconditionFailed`, the run is stopped and closes red.
+/// `PreconditionFailed`, the run closes red, and every further call asks again: once it is given, the run ends as it
+/// would have without the refusal.
 ///
 /// # Errors
 /// `PreconditionFailed` while the run is seeding; what `pack` fails with else.
@@ -70,25 +72,35 @@ pub async fn close_run(
 ) -> Result<Closed> {
     let run = queue.seal_run(run_id).await?;
     let books = queue.read_books(run_id).await?;
-    let mut packed = Packed::None;
-    if run.state == RunState::Closed && statistics::find(&plan.parts)?.is_none() {
-        packed = pack_untold(queue, run_id, pack).await?;
-    } else if run.state != RunState::Closed && books.unfinished() == 0 {
-        let terminals = read_terminals(queue, run_id).await?;
-        if !terminals.is_empty() {
-            packed = match pack(terminals).await {
-                Ok(report) => Packed::Done(Box::new(report)),
-                Err(e) if e.kind() == ErrorKind::PreconditionFailed => Packed::Refused(e),
-                Err(e) => return Err(e),
-            };
+    let before = match run.state {
+        RunState::Closed => Some(closing_of(&run)?),
+        RunState::Seeding | RunState::Open | RunState::Sealed => None,
+    };
+    let packed = match &before {
+        None if books.unfinished() > 0 => Packed::None,
+        None => pack_ended(queue, run_id, pack).await?,
+        Some(closing) if closing.may_be_sealed_again(false) => {
+            pack_ended(queue, run_id, pack).await?
         }
-    }
+        Some(_) if statistics::find(&plan.parts)?.is_none() => {
+            // Another machine's parts are not here, and the verdict stands: no pack is told then.
+            match pack_ended(queue, run_id, pack).await? {
+                Packed::Refused(_) => Packed::None,
+                packed => packed,
+            }
+        }
+        Some(_) => Packed::None,
+    };
+    let mut rules = plan.closing_rules(&queue.first_of(run_id).await?);
     if let Packed::Refused(error) = &packed {
-        let reason = refused_pack(error.message());
-        queue.stop_run(run_id, &reason).await?;
+        rules.refused = Some(Breach::refused_pack(error));
     }
-    let rules = plan.closing_rules(&queue.first_of(run_id).await?);
-    let (run, closing) = queue.close_run(run_id, &rules).await?;
+    let (run, closing) = match before {
+        Some(closing) if closing.may_be_sealed_again(true) => {
+            queue.close_run_again(run_id, &rules).await?
+        }
+        _ => queue.close_run(run_id, &rules).await?,
+    };
     let mut closed = Closed {
         pack: packed.told(),
         run,
@@ -102,9 +114,8 @@ pub async fn close_run(
     Ok(closed)
 }
 
-/// The pack of a run that was closed by one that died before it told so, or whose file is gone: the same pack again changes
-/// nothing.
-async fn pack_untold(
+/// The pack of a run whose requests have ended; of one that was closed before, the same pack again changes nothing.
+async fn pack_ended(
     queue: &Queue,
     run_id: i64,
     pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
@@ -113,12 +124,11 @@ async fn pack_untold(
     if terminals.is_empty() {
         return Ok(Packed::None);
     }
-    // Another machine's parts are not here, and the verdict stands: no pack is told then.
-    Ok(match pack(terminals).await {
-        Ok(report) => Packed::Done(Box::new(report)),
-        Err(e) if e.kind() == ErrorKind::PreconditionFailed => Packed::None,
-        Err(e) => return Err(e),
-    })
+    match pack(terminals).await {
+        Ok(report) => Ok(Packed::Done(Box::new(report))),
+        Err(e) if e.kind() == ErrorKind::PreconditionFailed => Ok(Packed::Refused(e)),
+        Err(e) => Err(e),
+    }
 }
 
 /// Takes a run that closed red as it is, and tells so beside its parts; `pack` as of [`close_run`].
@@ -138,7 +148,7 @@ pub async fn accept_run(
     let (packed, pack) = match kept {
         Some(kept) => (Packed::None, kept.pack),
         None => {
-            let packed = pack_untold(queue, run_id, pack).await?;
+            let packed = pack_ended(queue, run_id, pack).await?;
             let told = packed.told();
             (packed, told)
         }
@@ -195,7 +205,8 @@ pub(super) async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<Ter
 /// Seals what was fetched into the run's pack and commits it. Parts that other processes still close are waited for.
 ///
 /// # Errors
-/// `PreconditionFailed` where a request is done and its response is in no part.
+/// `PreconditionFailed` where a request is done and its response is in no part, naming the folder that was looked into;
+/// what committing the pack answers.
 pub async fn pack_run(
     lake: &Lake,
     catalog: &dyn Catalog,
@@ -228,7 +239,21 @@ pub async fn pack_run(
                 tries += 1;
                 tokio::time::sleep(PACK_PAUSE).await;
             }
-            Err(e) => return Err(e),
+            Err(e) => return Err(say_where(e, plan)),
         }
     }
+}
+
+/// Which folder lacks the parts, and how they come there.
+fn say_where(error: Error, plan: &CrawlPlan) -> Error {
+    if error.kind() != ErrorKind::PreconditionFailed {
+        return error;
+    }
+    let folder = plan.parts.display();
+    let RunKey { source, date, run } = &plan.run;
+    error.with("folder", &folder).hint(format!(
+        "every process that works on a run puts its parts into the folder `crawl/` of its own project: where several project folders or machines share a queue, \
+         they must share `crawl/`, too. Copy the parts (`*.tar.zst`) that are elsewhere into `{folder}`; \
+         `lakebed crawl close {source} --date {date} --run {run}` then tries again"
+    ))
 }

@@ -34,7 +34,7 @@ use crate::queue::{
     Claim, ClaimOptions, ClaimOutcome, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind,
     FinishOutcome, HeldRequest, Queue, RequestState, RunRecord, Worker,
 };
-use crate::spec::{CanonicalUrl, QueryOrder};
+use crate::spec::{BodyMark, CanonicalUrl, QueryOrder};
 use crate::time::Clock;
 
 /// How often a claim looks again when everything it found was refused by `robots.txt`.
@@ -505,6 +505,10 @@ impl Desk {
         let done = DoneSpec {
             capture: Some(capture.record.capture_id.clone()),
             status: capture.record.status,
+            body: capture.record.body_sha256.as_ref().and_then(BodyMark::of),
+            links: self
+                .follower
+                .links_seen(&held.record.stage, &capture.record, &children),
             children,
             announced,
             expects: links.expects,

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::config::{CoverageConfig, CrawlConfig, CrawlLocal};
 use crate::crawl::follow::Follower;
 use crate::crawl::gate::Hosts;
+use crate::crawl::links::{rule_of_kind, rule_of_stage};
 use crate::crawl::seeds::SeedPlan;
 use crate::crawl::task::TaskContext;
 use crate::crawl::worker::{CrawlWatch, CrawlWorker, WorkerEnd, WorkerOptions, WorkerStats};
@@ -97,17 +98,23 @@ impl CrawlPlan {
             max_dead_share: self.config.max_dead_share,
             need_captures: true,
             links: self.links(),
+            refused: None,
         }
     }
 
     /// Which stage leads to which, by the parse rules and by the stages themselves.
     fn links(&self) -> Vec<StageLink> {
         let by_rules = self.rules.iter().flat_map(|rules| rules.links());
+        let by_rules = by_rules.map(|(kind, from, to)| (rule_of_kind(kind, &to), from, to));
         let by_stages = self.config.stage.iter().flat_map(|(from, stage)| {
             let needed = stage.follow.iter().filter(|f| !f.may_be_empty);
-            needed.map(|f| (Some(from.clone()), f.stage.clone()))
+            needed.map(|f| {
+                let rule = rule_of_stage(from, &f.stage);
+                (rule, Some(from.clone()), f.stage.clone())
+            })
         });
-        let link = |(from, to): (Option<StageName>, StageName)| StageLink {
+        let link = |(rule, from, to): (String, Option<StageName>, StageName)| StageLink {
+            rule,
             from: from.map(|s| s.to_string()),
             to: to.to_string(),
         };

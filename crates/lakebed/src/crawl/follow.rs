@@ -10,18 +10,20 @@
 //! CRL-1: what the rules reject of such a page may have cost a link, and nobody knows which: it becomes an
 //! expectation that nothing fulfils, so that the run closes red.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::CrawlConfig;
-use crate::crawl::links::{LinkRules, Page, group_name, request};
+use crate::crawl::links::{LinkRules, Page, group_name, request, rule_of_kind, rule_of_stage};
 use crate::error::{Error, Result};
 use crate::fetch::{BreakerSample, Capture};
 use crate::name::StageName;
 use crate::parse::{CommandParser, PageInput, Rules, parse_page};
-use crate::queue::{DoneSpec, Expectation, NewRequest};
-use crate::spec::{CanonicalUrl, Datum, FollowUp, ParsedPage, QueryOrder, RunKey};
+use crate::queue::{DoneSpec, Expectation, LinkSeen, NewRequest};
+use crate::spec::{
+    BodyMark, CanonicalUrl, CaptureRecord, Datum, FollowUp, ParsedPage, QueryOrder, RunKey,
+};
 
 /// Bodies longer than this are looked through on a thread of their own.
 const INLINE_BYTES: usize = 256 * 1024;
@@ -110,9 +112,37 @@ impl Follower {
         let done = DoneSpec {
             capture: Some(record.capture_id.clone()),
             status: record.status,
+            body: record.body_sha256.as_ref().and_then(BodyMark::of),
+            links: self.links_seen(stage, record, &followed.children),
             ..followed
         };
         Ok(Followed { done, sample })
+    }
+
+    /// The rules that looked for links on the page, and whether each found one.
+    pub(super) fn links_seen(
+        &self,
+        stage: &StageName,
+        record: &CaptureRecord,
+        children: &[NewRequest],
+    ) -> Vec<LinkSeen> {
+        let seen = |rule: String, to: &StageName| LinkSeen {
+            rule,
+            is_hit: children.iter().any(|child| child.stage == *to),
+        };
+        let rules = self.rules.as_ref().filter(|r| r.is_followed(record));
+        if let Some((kind, stages)) = rules.and_then(|rules| rules.stages_from(record)) {
+            let told = stages.into_iter();
+            return told.map(|to| seen(rule_of_kind(kind, to), to)).collect();
+        }
+        let declared = self.config.stage.get(stage).map(|s| s.follow.as_slice());
+        let stages: BTreeSet<&StageName> = declared
+            .unwrap_or_default()
+            .iter()
+            .map(|f| &f.stage)
+            .collect();
+        let told = stages.into_iter();
+        told.map(|to| seen(rule_of_stage(stage, to), to)).collect()
     }
 
     fn parse(&self, rules: &Rules, capture: &Capture) -> Result<ParsedPage> {
@@ -200,7 +230,7 @@ mod tests {
     use super::*;
     use crate::config::SourceConfig;
     use crate::name::RequestKey;
-    use crate::spec::{CaptureRecord, CharsetOrigin, CharsetSpec, RawText, Truncated, capture_id};
+    use crate::spec::{CharsetOrigin, CharsetSpec, RawText, Truncated, capture_id};
     use crate::time::Instant;
 
     const SOURCE: &str = r#"class = "log"

@@ -168,6 +168,16 @@ fn lost_link(group: &str) -> Expectation {
     Expectation { group, expected: 1 }
 }
 
+/// The name of the rules that lead from a kind of pages to a stage.
+pub(super) fn rule_of_kind(kind: &str, to: &StageName) -> String {
+    group_name(&format!("page {kind} > {to}"))
+}
+
+/// The name of the rules of a stage's `follow` that lead to a stage.
+pub(super) fn rule_of_stage(from: &StageName, to: &StageName) -> String {
+    group_name(&format!("stage {from} > {to}"))
+}
+
 /// The name under which requests are counted: as it was told, or, where that is too long for the queue, its beginning and
 /// a hash of all of it.
 pub(super) fn group_name(told: &str) -> String {

@@ -317,6 +317,7 @@ mod tests {
                 not_before: 0,
                 ended_at: None,
                 parent_id: None,
+                body: None,
             },
             worker_id: 1,
             host: "a.test".to_owned(),

@@ -28,6 +28,8 @@ use crate::queue::{
 const MAX_FINISHES: usize = 100;
 /// How long an end waits for others.
 const FINISH_LINGER: Duration = Duration::from_millis(20);
+/// After so long without work a worker says whom it waits for.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How long running fetches are waited for when the worker is told to go.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -99,6 +101,10 @@ pub(super) struct CrawlWorker<'a> {
     turns: BTreeMap<StageName, u64>,
     ends: Vec<TaskEnd>,
     stats: WorkerStats,
+    /// Since when nothing is under way; absent while something is.
+    idle_since: Option<tokio::time::Instant>,
+    /// Whether it was said what this idleness waits for.
+    is_wait_told: bool,
 }
 
 impl<'a> CrawlWorker<'a> {
@@ -122,6 +128,8 @@ impl<'a> CrawlWorker<'a> {
             turns: BTreeMap::new(),
             ends: Vec::new(),
             stats: WorkerStats::default(),
+            idle_since: None,
+            is_wait_told: false,
         })
     }
 
@@ -155,7 +163,10 @@ impl<'a> CrawlWorker<'a> {
             }
             let wait = match self.claim().await? {
                 Claimed::Some => None,
-                Claimed::Wait(wait) => Some(wait),
+                Claimed::Wait(wait) => {
+                    self.tell_wait().await?;
+                    Some(wait)
+                }
                 Claimed::End(end) if self.tasks.is_empty() && self.ends.is_empty() => {
                     return Ok(end);
                 }
@@ -243,6 +254,7 @@ impl<'a> CrawlWorker<'a> {
             *self.turns.entry(claim.stage.clone()).or_default() += 1;
         }
         self.held.insert(id, claim.attempt);
+        (self.idle_since, self.is_wait_told) = (None, false);
         self.tasks
             .spawn(async move { (id, work(&context, claim).await) });
     }
@@ -254,6 +266,35 @@ impl<'a> CrawlWorker<'a> {
         }
         let _reaped = self.queue.reap().await?;
         let _expired = self.queue.expire_run(self.options.run_id).await?;
+        Ok(())
+    }
+
+    /// Says, once, who holds the places of the hosts that this worker waits for.
+    async fn tell_wait(&mut self) -> Result<()> {
+        if !self.tasks.is_empty() {
+            self.idle_since = None;
+            return Ok(());
+        }
+        let now = tokio::time::Instant::now();
+        let since = *self.idle_since.get_or_insert(now);
+        if self.is_wait_told || now - since < PATIENCE {
+            return Ok(());
+        }
+        self.is_wait_told = true;
+        for holder in self.queue.list_holders(self.options.run_id).await? {
+            if holder.worker_id == self.worker.id {
+                continue;
+            }
+            self.watch.note(&format!(
+                "waits for `{}`: {} of the run `{}` there are held by `{}`, last heard of {} s ago; if it is gone, its lease ends in {} s",
+                holder.host,
+                holder.requests,
+                holder.run,
+                holder.label,
+                seconds(holder.silent_us),
+                seconds(holder.lease_left_us)
+            ));
+        }
         Ok(())
     }
 
@@ -336,6 +377,11 @@ enum Claimed {
     Some,
     Wait(Duration),
     End(WorkerEnd),
+}
+
+/// Whole seconds, the last one begun counted.
+fn seconds(us: i64) -> u64 {
+    us.max(0).unsigned_abs().div_ceil(1_000_000)
 }
 
 /// The machine's name, for people.

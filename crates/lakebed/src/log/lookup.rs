@@ -52,6 +52,16 @@ impl DatasetState {
             .map(|(k, _, i)| (k, i))
     }
 
+    /// Whether an input under this label was committed of the date and readers see none of it any more: it was retired,
+    /// or another revision took its place.
+    #[must_use]
+    pub fn is_label_past(&self, dt: BusinessDate, batch: &BatchLabel) -> bool {
+        let all = self.inputs.with_batch(batch, dt);
+        let mut all = all.filter_map(|entry| self.resolve(entry));
+        let is_known = all.any(|(_, _, i)| i.spec.batch.as_ref() == Some(batch));
+        is_known && self.visible_labelled(dt, batch).next().is_none()
+    }
+
     /// Every date of which readers see an input with this content, in order.
     #[must_use]
     pub fn dates_with(&self, content: &ContentHash) -> BTreeSet<BusinessDate> {

@@ -1,30 +1,30 @@
 //! Parts go when the lake holds what they hold: the pack of their run is committed, and it was read whole.
 //!
 //! PAK-9: a part is deleted only after its run's pack was found by the log at its place, read from its first to its
-//! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole.
+//! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole. Where no
+//! part is on this machine, the pack must be in the lake all the same: they may be elsewhere, and wait to be sealed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::{DatasetState, find_file, load};
-use crate::name::{BatchLabel, BodyHash, CaptureId, ContentHash};
+use crate::name::{BatchLabel, CaptureId, ContentHash};
 use crate::pack::commit::raw_dataset;
 use crate::pack::durable::sync_folder;
-use crate::pack::parts::{OpenParts, TORN_SUFFIX, open_parts};
-use crate::pack::scan::scan_pack;
+use crate::pack::parts::{OpenParts, PartCapture, TORN_SUFFIX, open_parts};
+use crate::pack::scan::{PackScan, scan_pack};
 use crate::pack::source::FileSource;
-use crate::spec::{PackFileName, PartitionKey, RunKey};
+use crate::spec::{CaptureRecord, IndexRow, PackFileName, PartitionKey, RunKey, twin_id};
 use crate::store::Lake;
-use crate::time::Instant;
 
 /// What became of the parts of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum PartsOutcome {
-    /// There are none on this machine.
+    /// There are none on this machine, and the pack is in the lake, or was, or none is needed.
     None,
     /// The lake holds all of it: they are gone, or would go.
     Released {
@@ -37,7 +37,16 @@ pub enum PartsOutcome {
     Kept(String),
 }
 
-/// Deletes the parts of a run that is over, if its pack holds them; with `dry_run` only says so.
+/// How parts are released.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReleaseOptions {
+    /// Say only what would go.
+    pub dry_run: bool,
+    /// The run has requests, so that it has a pack or waits for one.
+    pub needs_pack: bool,
+}
+
+/// Deletes the parts of a run that is over, if its pack holds them.
 ///
 /// # Errors
 /// What reading the log or the parts fails with; nothing was deleted then.
@@ -45,7 +54,7 @@ pub async fn release_parts(
     lake: &Lake,
     folder: &Path,
     run: &RunKey,
-    dry_run: bool,
+    options: ReleaseOptions,
 ) -> Result<PartsOutcome> {
     // Their locks are held to the end of the call: nobody opens one meanwhile.
     let parts = open_parts(folder, run)?;
@@ -55,7 +64,7 @@ pub async fn release_parts(
         )));
     }
     if parts.parts.is_empty() {
-        return Ok(PartsOutcome::None);
+        return without_parts(lake, folder, run, options.needs_pack).await;
     }
     if let Some(doubt) = find_doubt(lake, &parts, run).await? {
         return Ok(PartsOutcome::Kept(doubt));
@@ -69,7 +78,7 @@ pub async fn release_parts(
         parts: parts.parts.len() as u64,
         bytes: parts.parts.iter().map(|p| p.bytes).sum::<u64>() + tail_bytes.sum::<u64>(),
     };
-    if dry_run {
+    if options.dry_run {
         return Ok(released);
     }
     // Tails first: one that is left alone would look like that of a part that is still to come.
@@ -85,64 +94,85 @@ pub async fn release_parts(
     Ok(released)
 }
 
-/// Why the parts are not known to be in the lake; `None` where they are.
-async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Option<String>> {
+/// Of a run without a part on this machine: whether its pack is where it must be. One that was retired was there.
+async fn without_parts(
+    lake: &Lake,
+    folder: &Path,
+    run: &RunKey,
+    needs_pack: bool,
+) -> Result<PartsOutcome> {
+    if !needs_pack {
+        return Ok(PartsOutcome::None);
+    }
     let state = load(lake, &raw_dataset(run)?).await?.state;
-    let Some((key, content)) = committed(&state, run)? else {
-        return Ok(Some("its pack is not in the lake".to_owned()));
+    if state.is_label_past(run.date, &run.run.as_str().parse()?) {
+        return Ok(PartsOutcome::None);
+    }
+    Ok(match read_committed(lake, &state, run).await? {
+        Ok(_) => PartsOutcome::None,
+        Err(doubt) => PartsOutcome::Kept(format!(
+            "{doubt}, and none of its parts is in `{}`: they may be in the `crawl/` of another project folder or machine",
+            folder.display()
+        )),
+    })
+}
+
+/// The run's pack, found by the log and read whole, or why it is not known to be in the lake.
+async fn read_committed(
+    lake: &Lake,
+    state: &DatasetState,
+    run: &RunKey,
+) -> Result<Result<PackScan, String>> {
+    let Some((key, content)) = committed(state, run)? else {
+        return Ok(Err("its pack is not in the lake".to_owned()));
     };
     let name = PackFileName::new(run, &content).pack();
-    let Some(place) = find_file(lake, &state, &key, &name).await? else {
-        return Ok(Some(format!("its pack `{name}` is not at its place")));
+    let Some(place) = find_file(lake, state, &key, &name).await? else {
+        return Ok(Err(format!("its pack `{name}` is not at its place")));
     };
     let Some(local) = lake.store().local_path(&place) else {
-        return Ok(Some(
-            "its pack is on a store that keeps no local files".to_owned(),
+        return Ok(Err(
+            "its pack is on a store that keeps no local files".to_owned()
         ));
     };
     let scan = scan_pack(&FileSource::open(&local)?)?;
-    if !scan.is_whole() || scan.trailer.content != content {
-        return Ok(Some(format!("its pack `{name}` is damaged")));
-    }
-    // Of captures with one id the pack has the latest, and a later one there may be elsewhere.
-    let mut wanted: BTreeMap<CaptureId, Response> = BTreeMap::new();
+    Ok(match scan.is_whole() && scan.trailer.content == content {
+        true => Ok(scan),
+        false => Err(format!("its pack `{name}` is damaged")),
+    })
+}
+
+/// Why the parts are not known to be in the lake; `None` where they are.
+async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Option<String>> {
+    let state = load(lake, &raw_dataset(run)?).await?.state;
+    let scan = match read_committed(lake, &state, run).await? {
+        Ok(scan) => scan,
+        Err(doubt) => return Ok(Some(doubt)),
+    };
+    let rows: HashMap<&CaptureId, &IndexRow> =
+        scan.rows.iter().map(|r| (&r.capture_id, r)).collect();
+    let mut missing = BTreeSet::new();
     for found in parts.captures() {
-        let capture = found?.capture;
-        let response = Response {
-            fetched_at: capture.fetched_at,
-            status: capture.status,
-            body: capture.body_sha256,
-        };
-        let latest = wanted
-            .entry(capture.capture_id)
-            .or_insert_with(|| response.clone());
-        if response.fetched_at > latest.fetched_at {
-            *latest = response;
+        let PartCapture { capture, line, .. } = found?;
+        let line = *blake3::hash(&line).as_bytes();
+        // Where several came under one id, all but one are held under ids of their own.
+        let ids = [
+            capture.capture_id.clone(),
+            twin_id(&capture.capture_id, &line),
+        ];
+        let mut held = ids.iter().filter_map(|id| rows.get(id));
+        if !held.any(|row| is_held(row, &capture)) {
+            missing.insert((capture.capture_id, line));
         }
     }
-    for row in &scan.rows {
-        let held = Response {
-            fetched_at: row.fetched_at,
-            status: row.status,
-            body: row.body_sha256.clone(),
-        };
-        if wanted
-            .get(&row.capture_id)
-            .is_some_and(|r| row.is_erased || r.fetched_at < held.fetched_at || *r == held)
-        {
-            wanted.remove(&row.capture_id);
-        }
-    }
-    let missing = wanted.len();
+    let missing = missing.len();
     Ok((missing > 0).then(|| format!("its parts hold {missing} responses that its pack does not")))
 }
 
-/// What tells one response of an attempt from another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Response {
-    fetched_at: Instant,
-    status: Option<u16>,
-    body: Option<BodyHash>,
+/// Whether the row is that of this response, and not of another one of the attempt. What was erased is not wanted back.
+fn is_held(row: &IndexRow, capture: &CaptureRecord) -> bool {
+    let held = (row.fetched_at, row.status, &row.body_sha256);
+    row.is_erased || held == (capture.fetched_at, capture.status, &capture.body_sha256)
 }
 
 /// The partition of the run's pack and the identity of what it holds.

@@ -100,6 +100,7 @@ pub(super) fn terminal(n: u32) -> TerminalRecord {
         class: None,
         attempts: 1,
         capture: Some(id(n)),
+        answer: Default::default(),
     }
 }
 

@@ -7,11 +7,12 @@
 //!                 -> encode           frames, tail
 //! ```
 //!
-//! PAK-5: a pack is sealed only when every request that ended `done` has the capture it names. PAK-3: the
-//! same captures and terminals make the same bytes, in whichever parts they lie. Memory holds some hundred
-//! bytes a capture and a terminal, whatever their URLs and heads, and one frame.
+//! PAK-5: a pack is sealed only when every request that ended `done` has the capture it names, with the answer that the
+//! books know. PAK-10: every response of the parts is in the pack; of several with one id the books' own has it, and the
+//! others have ids of their own. PAK-3: the same captures and terminals make the same bytes, in whichever parts they lie.
+//! Memory holds some hundred bytes a capture and a terminal, whatever their URLs and heads, and one frame.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
 
@@ -24,8 +25,8 @@ use crate::pack::parts::{OpenParts, PartCapture};
 use crate::pack::spool::{Place, Spool};
 use crate::spec::surt;
 use crate::spec::{
-    PackFileName, PackLine, PackProfile, PackTrailer, RunKey, ShortTerminal, TerminalLine,
-    TerminalRecord, TerminalState, capture_id,
+    Answer, BodyMark, PackFileName, PackLine, PackProfile, PackTrailer, RunKey, ShortTerminal,
+    TerminalLine, TerminalRecord, TerminalState, capture_id, twin_id,
 };
 use crate::time::Instant;
 
@@ -44,9 +45,25 @@ struct Kept {
     /// Hash of method and URL.
     asked: [u8; 32],
     has_response: bool,
+    answer: Answer,
     body: Option<BodyHash>,
     line: Place,
     line_hash: [u8; 32],
+}
+
+/// The captures of the parts: one for each id, and what else came under an id. An attempt has one number; where a queue
+/// lost what came before (a power failure, a backup, a deleted file), the number is given again, and the site may have
+/// answered otherwise.
+#[derive(Default)]
+struct Found {
+    kept: Vec<Kept>,
+    twins: BTreeMap<CaptureId, Twins>,
+}
+
+struct Twins {
+    /// The place in `kept` of the one that has the id.
+    at: usize,
+    others: Vec<Kept>,
 }
 
 /// What sealing found, before a byte of the pack is written.
@@ -101,15 +118,17 @@ pub fn plan_pack(
     }
     let mut spool = Spool::create(spool_folder)?;
     let mut stats = SealStats::default();
-    let mut kept = keep_captures(parts, &mut spool, &mut stats)?;
+    let Found { mut kept, twins } = keep_captures(parts, &mut spool, &mut stats)?;
     let mut digest = ContentDigest::default();
     let captures = kept.iter().map(|k| (&k.capture_id, k)).collect();
     let mut books = Books {
         run,
         captures,
+        twins: &twins,
         spool: &mut spool,
         digest: &mut digest,
         named: BTreeSet::new(),
+        chosen: BTreeMap::new(),
         ends: Vec::new(),
         wrong: Vec::new(),
         wrong_count: 0,
@@ -117,7 +136,8 @@ pub fn plan_pack(
     for terminal in terminals {
         books.take(&terminal?)?;
     }
-    let (terminals, named) = books.close()?;
+    let (terminals, named, chosen) = books.close()?;
+    part_twins(&mut kept, twins, &chosen, &mut spool)?;
     stats.requests = terminals.len() as u64;
     stats.captures = kept.len() as u64;
     stats.unnamed = stats.captures - named;
@@ -140,12 +160,23 @@ impl Kept {
     fn order(&self) -> (&StageName, &str, Instant, &CaptureId) {
         (&self.kind, &self.surt, self.fetched_at, &self.capture_id)
     }
+
+    /// Of several that are equal for the books the last one stands.
+    fn rank(&self) -> (Instant, [u8; 32]) {
+        (self.fetched_at, self.line_hash)
+    }
+
+    /// Whether it is what the books know.
+    fn answers(&self, known: Answer) -> bool {
+        let is_body = known.body.is_none_or(|body| self.answer.body == Some(body));
+        let is_status = known.status.is_none_or(|s| self.answer.status == Some(s));
+        is_body && is_status
+    }
 }
 
-/// Reads every part once. Of captures with one id the latest stays: an attempt has one number, so the queue lost
-/// what came before (a power failure, a backup, a deleted file), and its books tell of the one that came after.
-fn keep_captures(parts: &OpenParts, spool: &mut Spool, stats: &mut SealStats) -> Result<Vec<Kept>> {
-    let mut kept: Vec<Kept> = Vec::new();
+/// Reads every part once.
+fn keep_captures(parts: &OpenParts, spool: &mut Spool, stats: &mut SealStats) -> Result<Found> {
+    let mut all = Found::default();
     let mut known: HashMap<CaptureId, usize> = HashMap::new();
     for found in parts.captures() {
         let found = found?;
@@ -153,19 +184,61 @@ fn keep_captures(parts: &OpenParts, spool: &mut Spool, stats: &mut SealStats) ->
         let fresh = keep(&found, spool).map_err(|e| e.with("part", name()))?;
         stats.body_bytes += found.body.len() as u64;
         let Some(index) = known.get(&fresh.capture_id).copied() else {
-            known.insert(fresh.capture_id.clone(), kept.len());
-            kept.push(fresh);
+            known.insert(fresh.capture_id.clone(), all.kept.len());
+            all.kept.push(fresh);
             continue;
         };
-        stats.repeats += 1;
-        let rank = |k: &Kept| (k.fetched_at, k.line_hash);
-        if let Some(held) = kept.get_mut(index)
-            && rank(&fresh) > rank(held)
-        {
-            *held = fresh;
+        let of_id = all.twins.get(&fresh.capture_id);
+        let others = of_id.map_or(&[][..], |twins| &twins.others);
+        let mut held = all.kept.get(index).into_iter().chain(others);
+        if held.any(|k| k.line_hash == fresh.line_hash) {
+            stats.repeats += 1;
+            continue;
+        }
+        let twins = all.twins.entry(fresh.capture_id.clone());
+        let twins = twins.or_insert_with(|| Twins {
+            at: index,
+            others: Vec::new(),
+        });
+        twins.others.push(fresh);
+    }
+    Ok(all)
+}
+
+/// Gives the id to the one that the books chose, else to the latest; the others are held under ids of their own.
+fn part_twins(
+    kept: &mut Vec<Kept>,
+    twins: BTreeMap<CaptureId, Twins>,
+    chosen: &BTreeMap<CaptureId, [u8; 32]>,
+    spool: &mut Spool,
+) -> Result<()> {
+    for (id, Twins { at, mut others }) in twins {
+        let Some(first) = kept.get_mut(at) else {
+            continue;
+        };
+        let is_better = |k: &Kept, held: &Kept| match chosen.get(&id) {
+            Some(line) => k.line_hash == *line,
+            None => k.rank() > held.rank(),
+        };
+        for other in &mut others {
+            if is_better(other, first) {
+                std::mem::swap(other, first);
+            }
+        }
+        for mut other in others {
+            let bytes = spool.read(other.line)?;
+            let mut line = PackLine::parse(bytes.trim_ascii_end(), None)?;
+            other.capture_id = twin_id(&id, &other.line_hash);
+            if let PackLine::Capture(capture) = &mut line {
+                capture.capture_id = other.capture_id.clone();
+            }
+            let bytes = line.to_bytes()?;
+            other.line = spool.put_line(&bytes)?;
+            other.line_hash = *blake3::hash(&bytes).as_bytes();
+            kept.push(other);
         }
     }
-    Ok(kept)
+    Ok(())
 }
 
 fn keep(found: &PartCapture, spool: &mut Spool) -> Result<Kept> {
@@ -188,6 +261,10 @@ fn keep(found: &PartCapture, spool: &mut Spool) -> Result<Kept> {
         hop: capture.hop,
         asked: asked(&capture.method, &capture.url),
         has_response: capture.body_sha256.is_some(),
+        answer: Answer {
+            status: capture.status,
+            body: capture.body_sha256.as_ref().and_then(BodyMark::of),
+        },
         body: body.cloned(),
         line: spool.put_line(&found.line)?,
         line_hash: *blake3::hash(&found.line).as_bytes(),
@@ -203,19 +280,60 @@ fn asked(method: &str, url: &str) -> [u8; 32] {
 struct Books<'a> {
     run: &'a RunKey,
     captures: HashMap<&'a CaptureId, &'a Kept>,
+    twins: &'a BTreeMap<CaptureId, Twins>,
     spool: &'a mut Spool,
     digest: &'a mut ContentDigest,
     named: BTreeSet<&'a CaptureId>,
+    /// Lines of the captures that the books chose among several with one id.
+    chosen: BTreeMap<CaptureId, [u8; 32]>,
     ends: Vec<(RequestKey, Place)>,
     /// The first requests that do not agree, and why.
     wrong: Vec<String>,
     wrong_count: usize,
 }
 
-impl Books<'_> {
+/// What the comparison gives.
+type Closed = (Vec<Place>, u64, BTreeMap<CaptureId, [u8; 32]>);
+
+impl<'a> Books<'a> {
+    /// The capture that the request is done by; `None` for a dead one.
+    fn check(&self, terminal: &TerminalRecord) -> Result<Option<&'a Kept>, &'static str> {
+        let id = match (terminal.state, &terminal.capture) {
+            (TerminalState::Dead, None) => return Ok(None),
+            (TerminalState::Dead, Some(_)) => return Err("is dead and names a capture"),
+            (TerminalState::Done, None) => return Err("is done and names no capture"),
+            (TerminalState::Done, Some(id)) => id,
+        };
+        let first: &'a Kept = self
+            .captures
+            .get(id)
+            .ok_or("is done, and its capture is in no part")?;
+        let others = self.twins.get(id).map_or(&[][..], |twins| &twins.others);
+        let mut all: Vec<&'a Kept> = std::iter::once(first).chain(others).collect();
+        all.retain(|k| k.request_key == terminal.request_key);
+        if all.is_empty() {
+            return Err("is done by the capture of another request");
+        }
+        all.retain(|k| k.has_response);
+        if all.is_empty() {
+            return Err("is done by a capture without a response");
+        }
+        all.retain(|k| k.answers(terminal.answer));
+        let last = all.into_iter().max_by_key(|k| k.rank());
+        last.map(Some)
+            .ok_or("is done, and the response that its books tell of is in no part")
+    }
+
     fn take(&mut self, terminal: &TerminalRecord) -> Result<()> {
-        match check_terminal(terminal, &self.captures) {
-            Ok(capture) => self.named.extend(capture.map(|k| &k.capture_id)),
+        match self.check(terminal) {
+            Ok(None) => {}
+            Ok(Some(capture)) => {
+                let id = &capture.capture_id;
+                self.named.insert(id);
+                if self.twins.contains_key(id) {
+                    self.chosen.insert(id.clone(), capture.line_hash);
+                }
+            }
             Err(what) => {
                 let url = &terminal.url;
                 self.note(&terminal.request_key, &format!("{what}: {url}"));
@@ -246,6 +364,10 @@ impl Books<'_> {
             hop: named.hop,
         };
         let first = capture_id(self.run, &short.request_key, short.attempts, 0);
+        // Several may say it, and each otherwise.
+        if self.twins.contains_key(&first) || self.twins.contains_key(&named.capture_id) {
+            return None;
+        }
         let first = self.captures.get(&first)?;
         let says_all = terminal.state == TerminalState::Done
             && terminal.class.is_none()
@@ -257,8 +379,8 @@ impl Books<'_> {
         says_all.then_some(TerminalLine::Short(short))
     }
 
-    /// The places of the lines by request key, and how many captures are named.
-    fn close(mut self) -> Result<(Vec<Place>, u64)> {
+    /// The places of the lines by request key, how many captures are named, and which were chosen among several.
+    fn close(mut self) -> Result<Closed> {
         let mut ends = std::mem::take(&mut self.ends);
         ends.sort_by(|a, b| a.0.cmp(&b.0));
         for pair in ends.windows(2) {
@@ -270,7 +392,7 @@ impl Books<'_> {
         }
         if self.wrong.is_empty() {
             let places = ends.into_iter().map(|(_, place)| place).collect();
-            return Ok((places, self.named.len() as u64));
+            return Ok((places, self.named.len() as u64, self.chosen));
         }
         let mut error = Error::precondition(format!(
             "{} requests of the run do not agree with its captures",
@@ -286,25 +408,6 @@ impl Books<'_> {
             error = error.detail(format!("and {} more", self.wrong_count - self.wrong.len()));
         }
         Err(error)
-    }
-}
-
-fn check_terminal<'k>(
-    terminal: &TerminalRecord,
-    captures: &HashMap<&CaptureId, &'k Kept>,
-) -> Result<Option<&'k Kept>, &'static str> {
-    match (terminal.state, &terminal.capture) {
-        (TerminalState::Dead, None) => Ok(None),
-        (TerminalState::Dead, Some(_)) => Err("is dead and names a capture"),
-        (TerminalState::Done, None) => Err("is done and names no capture"),
-        (TerminalState::Done, Some(id)) => match captures.get(id).copied() {
-            None => Err("is done, and its capture is in no part"),
-            Some(kept) if kept.request_key != terminal.request_key => {
-                Err("is done by the capture of another request")
-            }
-            Some(kept) if !kept.has_response => Err("is done by a capture without a response"),
-            Some(kept) => Ok(Some(kept)),
-        },
     }
 }
 

@@ -61,5 +61,6 @@ pub(super) fn terminal_record(
         class: None,
         attempts: short.attempts,
         capture: Some(short.capture(run)),
+        answer: Default::default(),
     })
 }

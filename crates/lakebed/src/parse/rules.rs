@@ -2,6 +2,8 @@
 //!
 //! PRS-1: they are read and checked as a whole before the first page.
 
+use std::collections::BTreeSet;
+
 use regex::Regex;
 
 use crate::config::{CommandConfig, ItemConfig, PageConfig, ParseFollowConfig, SourceConfig};
@@ -142,18 +144,28 @@ impl Rules {
         names
     }
 
-    /// Which stage leads to which, where every run must have a link: (stage of the pages, or any; stage of the link).
-    /// Kinds of pages that a stage alone does not tell say nothing here.
+    /// Which kind of pages leads to which stage, where every run must have a link: (kind, stage of the pages or any, stage
+    /// of the link). Kinds of pages that a stage alone does not tell say nothing here.
     #[must_use]
-    pub fn links(&self) -> Vec<(Option<StageName>, StageName)> {
+    pub fn links(&self) -> Vec<(&str, Option<StageName>, StageName)> {
         let told = |p: &&PageRule| p.url.is_none() && p.status.is_empty();
         let pages = self.pages.iter().filter(told);
         pages
             .flat_map(|page| {
                 let needed = page.follows.iter().filter(|f| !f.may_be_empty);
-                needed.map(|f| (page.stage.clone(), f.stage.clone()))
+                needed.map(|f| (page.name.as_str(), page.stage.clone(), f.stage.clone()))
             })
             .collect()
+    }
+
+    /// The kind of a page whose links are followed by rules, and the stages to which they lead. Of a kind of any stage,
+    /// pages of the same stage aside: they are further pages of one list, and a list may have one.
+    #[must_use]
+    pub fn stages_from(&self, capture: &CaptureRecord) -> Option<(&str, BTreeSet<&StageName>)> {
+        let page = self.page_of(capture)?;
+        let stages = page.follows.iter().map(|f| &f.stage);
+        let is_told = |stage: &&StageName| page.stage.is_some() || **stage != capture.kind;
+        Some((&page.name, stages.filter(is_told).collect()))
     }
 
     /// Whether the page is of a kind whose links are followed.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, Tx, values};
 use crate::queue::family::{count_family, family_of, listed, requests_of};
+use crate::queue::links::{LinkBooks, count_announcing, count_links};
 use crate::queue::run_row::get_run;
 use crate::queue::verdict::{OF_RUN, closing_of};
 use crate::queue::{Breach, EnqueueStats, FamilyBooks, Queue, RequestState, RunRecord, RunState};
@@ -52,6 +53,8 @@ pub struct RunBooks {
     pub short_groups: Vec<(String, u64, u64)>,
     /// By stage; a stage without a request is not there.
     pub stages: BTreeMap<String, StageBooks>,
+    /// By rule, over all runs of the family; empty where nobody told which rules looked for links.
+    pub links: BTreeMap<String, LinkBooks>,
     /// Of a run that tries again what died in another: what was wrong there, was accepted by nobody, and no retry mends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inherited: Vec<Breach>,
@@ -87,6 +90,8 @@ pub struct StageBooks {
     pub of_date: u64,
     /// Done in this run.
     pub done: u64,
+    /// Pages of it that announced how many requests there are in a group.
+    pub announcing: u64,
 }
 
 impl Queue {
@@ -153,6 +158,7 @@ pub(super) async fn count_books(tx: &mut Tx, run_id: i64) -> Result<RunBooks, Fa
         books.inherited = inherit(tx, &run, &family).await?;
     }
     count_stages(tx, &run, &family, &mut books).await?;
+    books.links = count_links(tx, &family).await?;
     count_groups(tx, &family, &mut books).await?;
     take_samples(tx, (&family, run_id), &mut books).await?;
     Ok(books)
@@ -210,12 +216,15 @@ async fn count_stages(
     );
     let key = &run.key;
     let values = values![key.source.as_str(), key.date.to_string()];
+    let mut announcing = count_announcing(tx, family).await?;
     for row in tx.rows(&sql, values).await? {
+        let name = row.text(0)?;
         let stage = StageBooks {
             of_date: unsigned(row.int(1)?),
             done: unsigned(row.int(2)?),
+            announcing: announcing.remove(&name).unwrap_or(0),
         };
-        books.stages.insert(row.text(0)?, stage);
+        books.stages.insert(name, stage);
     }
     Ok(())
 }

@@ -7,18 +7,28 @@ use crate::queue::books::count_books;
 use crate::queue::db::{in_tx, values};
 use crate::queue::event::put_event;
 use crate::queue::run_row::{expect_one, get_run, require_state};
-use crate::queue::verdict::closing_of;
+use crate::queue::verdict::{closing_of, is_stop_of_refused};
 use crate::queue::{
-    Breach, BreachKind, ClosingRecord, Queue, RequestState, RunBooks, RunRecord, RunState,
+    Breach, BreachKind, ClosingRecord, LinkBooks, Queue, RequestState, RunBooks, RunRecord,
+    RunState,
 };
 
 /// That pages of one stage lead to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageLink {
+    /// The name of the rule, as the finishes of its pages tell it.
+    pub rule: String,
     /// The stage of the pages; `None` for any.
     pub from: Option<String>,
     /// The stage of what they lead to.
     pub to: String,
+}
+
+impl StageLink {
+    /// Whether it leads to further pages of its own stage.
+    fn is_pager(&self) -> bool {
+        self.from.as_ref() == Some(&self.to)
+    }
 }
 
 /// What a closing demands beside balance.
@@ -36,6 +46,8 @@ pub struct ClosingRules {
     pub may_be_empty: bool,
     /// Where pages were read, some of them must have led on.
     pub links: Vec<StageLink>,
+    /// That the pack was refused; absent where it was not, or where nothing was packed.
+    pub refused: Option<Breach>,
 }
 
 impl Default for ClosingRules {
@@ -47,6 +59,7 @@ impl Default for ClosingRules {
             need_captures: true,
             may_be_empty: false,
             links: Vec::new(),
+            refused: None,
         }
     }
 }
@@ -80,6 +93,7 @@ impl ClosingRules {
             let breach = Breach::new(BreachKind::MissingCapture, message);
             breaches.push(breach.with_samples(books, "without_capture"));
         }
+        breaches.extend(self.refused.clone());
         for (group, expected, found) in &books.short_groups {
             // Named after a page, it counts that page alone.
             let hint = match group.contains("://") {
@@ -97,30 +111,40 @@ impl ClosingRules {
         breaches
     }
 
-    /// CRL-2: stages that nothing leads to any more: a redesign ends here, not in a green day of one page.
+    /// CRL-2: rules that nothing comes of any more: a redesign ends here, not in a green day of one page. Links count, not
+    /// rows: what a page leads to may be known from elsewhere.
     fn judge_links(&self, books: &RunBooks, breaches: &mut Vec<Breach>) {
-        let is_reached = |stage: &str| books.stages.get(stage).is_some_and(|s| s.of_date > 0);
-        let unreached: BTreeSet<&str> = self.links.iter().map(|link| link.to.as_str()).collect();
-        for stage in unreached.into_iter().filter(|stage| !is_reached(stage)) {
-            let leads = |from: &str| {
-                let mut links = self.links.iter().filter(|link| link.to == stage);
-                links.any(|link| link.from.as_deref().is_none_or(|own| own == from))
+        let mut told = BTreeSet::new();
+        for link in &self.links {
+            let message = match books.links.get(&link.rule) {
+                Some(seen) if seen.hits > 0 || seen.pages == 0 => None,
+                Some(seen) if link.is_pager() => {
+                    let stage = books.stages.get(&link.to).copied().unwrap_or_default();
+                    // Every page says how many there are in all, and so many came: there is no further page.
+                    let is_whole = stage.announcing >= seen.pages && books.short_groups.is_empty();
+                    (!is_whole).then(|| lost_pager(link, seen)).flatten()
+                }
+                Some(seen) => Some(leads_nowhere(link, seen.pages, books)),
+                None if books.links.is_empty() => self.unreached(link, books),
+                None => None,
             };
-            let read = books.stages.iter().filter(|(from, _)| leads(from));
-            let pages: u64 = read.map(|(_, s)| s.done).sum();
-            if pages == 0 {
-                continue;
-            }
-            let message = match books.children.out_of_scope {
-                0 => format!(
-                    "{pages} pages were read and none has a link to the stage `{stage}`: has the markup changed? Where that may be, the rule of `follow` says `may_be_empty = true`"
-                ),
-                out => format!(
-                    "{pages} pages were read and none led to the stage `{stage}`; {out} links lead to hosts that `hosts` does not name"
-                ),
-            };
-            breaches.push(Breach::new(BreachKind::NoLinks, message));
+            let message = message.filter(|message| told.insert(message.clone()));
+            breaches.extend(message.map(|message| Breach::new(BreachKind::NoLinks, message)));
         }
+    }
+
+    /// Of pages that were ended by who told no rules (older programs): whether there is a row of the stage.
+    fn unreached(&self, link: &StageLink, books: &RunBooks) -> Option<String> {
+        if books.stages.get(&link.to).is_some_and(|s| s.of_date > 0) {
+            return None;
+        }
+        let leads = |from: &str| {
+            let mut links = self.links.iter().filter(|other| other.to == link.to);
+            links.any(|link| link.from.as_deref().is_none_or(|own| own == from))
+        };
+        let read = books.stages.iter().filter(|(from, _)| leads(from));
+        let pages: u64 = read.map(|(_, s)| s.done).sum();
+        (pages > 0).then(|| leads_nowhere(link, pages, books))
     }
 
     /// Too few, too many dead.
@@ -199,6 +223,27 @@ fn unfinished(books: &RunBooks) -> Breach {
     states
         .iter()
         .fold(breach, |breach, s| breach.with_samples(books, s.as_str()))
+}
+
+fn leads_nowhere(link: &StageLink, pages: u64, books: &RunBooks) -> String {
+    let to = &link.to;
+    match books.children.out_of_scope {
+        0 => format!(
+            "{pages} pages were read and none has a link to the stage `{to}`: has the markup changed? Where that may be, the rule of `follow` says `may_be_empty = true`"
+        ),
+        out => format!(
+            "{pages} pages were read and none led to the stage `{to}`; {out} links lead to hosts that `hosts` does not name"
+        ),
+    }
+}
+
+/// A list of one page is as good as any; one that had more pages the last time is looked at by a person.
+fn lost_pager(link: &StageLink, seen: &LinkBooks) -> Option<String> {
+    let before = seen.before.as_ref().filter(|before| before.hits > 0)?;
+    Some(format!(
+        "{} pages of the stage `{}` were read and none has a link to a further one, as {} pages of the run `{}` had: has the markup changed? Where that may be, the rule of `follow` says `may_be_empty = true`",
+        seen.pages, link.to, before.hits, before.run
+    ))
 }
 
 #[allow(
@@ -308,6 +353,46 @@ impl Queue {
             Ok((get_run(&mut tx, run_id).await?, record))
         })?;
         // A closing is told to others: it must survive a power failure.
+        self.db.make_durable().await?;
+        Ok(closed)
+    }
+
+    /// Judges a closed run again that is red for a refused pack: it ends as it would have ended, had the pack been tried
+    /// now. Any other closing, and one that was accepted, stands.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` where the run is not closed.
+    pub async fn close_run_again(
+        &self,
+        run_id: i64,
+        rules: &ClosingRules,
+    ) -> Result<(RunRecord, ClosingRecord)> {
+        let closed = in_tx!(&self.db, "close the run again", |tx| {
+            let run = require_state(&mut tx, run_id, &[RunState::Closed]).await?;
+            let before = closing_of(&run)?;
+            if !before.may_be_sealed_again(true) {
+                return Ok((run, before));
+            }
+            if run.stopped.as_deref().is_some_and(is_stop_of_refused) {
+                let sql = "UPDATE queue_run SET stopped = NULL WHERE id = ?";
+                tx.execute(sql, values![run_id]).await?;
+            }
+            let breaches = rules.judge(&count_books(&mut tx, run_id).await?);
+            let record = ClosingRecord {
+                pass: breaches.is_empty(),
+                breaches,
+                accepted: None,
+            };
+            if record != before {
+                let text = serde_json::to_string(&record).unwrap_or_default();
+                let sql = "UPDATE queue_run SET closing = ? WHERE id = ? AND state = 3";
+                let changed = tx.execute(sql, values![text, run_id]).await?;
+                expect_one(changed, &run)?;
+                let detail = serde_json::json!({ "run": run.key.to_string(), "pass": record.pass });
+                put_event(&mut tx, Some(run_id), "run_closed", &detail).await?;
+            }
+            Ok((get_run(&mut tx, run_id).await?, record))
+        })?;
         self.db.make_durable().await?;
         Ok(closed)
     }

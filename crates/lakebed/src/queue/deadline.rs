@@ -1,12 +1,14 @@
 //! What is left of a run dies, so that the run can close and say so: after its deadline, or where somebody gave it up.
 
 use crate::error::{Error, Result};
-use crate::queue::Queue;
 use crate::queue::cell::len;
 use crate::queue::db::{Fault, Tx, in_tx, values};
 use crate::queue::event::put_event;
 use crate::queue::tally::{Progress, add_progress};
+use crate::queue::{Queue, RunRecord, RunState};
 
+/// What stands for the plan of a run that was never seeded.
+const GIVEN_UP_PLAN: &str = "given_up";
 /// Rows that one transaction ends at most.
 const BATCH: i64 = 2_000;
 /// The class in which what waits in a run past its deadline ends, and where it stands.
@@ -27,12 +29,16 @@ impl Queue {
     }
 
     /// Ends what waits in a run that was stopped, as `given_up`: nobody will go on with it. What is in flight is left
-    /// to its worker. How many died.
+    /// to its worker. How many died. A run that is seeding ends without a request: what was inserted is taken out.
     ///
     /// # Errors
-    /// `PreconditionFailed` where the run was not stopped: others may be at it.
+    /// `PreconditionFailed` where the run was not stopped: others may be at it; `Conflict` while another process seeds it.
     pub async fn give_up_run(&self, run_id: i64) -> Result<u64> {
         let run = self.get_run(run_id).await?;
+        if run.state == RunState::Seeding {
+            self.give_up_seeding(&run).await?;
+            return Ok(0);
+        }
         if run.stopped.is_none() {
             return Err(Error::precondition(format!(
                 "the run `{}` was not stopped: its workers go on",
@@ -45,6 +51,24 @@ impl Queue {
         }
         let died = self.end_waiting(run_id, STOPPED).await?;
         self.note_ends(run_id, "run_given_up", died).await
+    }
+
+    /// Opens a run that cannot be seeded, empty: it can be closed then.
+    async fn give_up_seeding(&self, run: &RunRecord) -> Result<()> {
+        if !self.begin_seeding(run.id).await? {
+            let lease_s = self.options.lease_us.max(0) / 1_000_000;
+            return Err(
+                Error::conflict(format!("another process seeds the run `{}`", run.key))
+                    .hint(format!(
+                        "end that process first; one that died is forgotten {lease_s} s after it was last heard of, and the same command then goes on"
+                    ))
+                    .retryable(),
+            );
+        }
+        let _opened = self.open_run(run.id, 0, GIVEN_UP_PLAN).await?;
+        in_tx!(&self.db, "note what was given up", |tx| {
+            put_event(&mut tx, Some(run.id), "run_given_up", &run.key).await
+        })
     }
 
     async fn end_waiting(&self, run_id: i64, which: &str) -> Result<u64> {

@@ -11,9 +11,11 @@ use crate::queue::cell::{key_bytes, signed};
 use crate::queue::db::{Dialect, Fault, Tx, Value, in_tx, pieces, values};
 use crate::queue::enqueue::{Origin, Placed, tx_enqueue};
 use crate::queue::event::put_event;
+use crate::queue::links::put_links;
 use crate::queue::run_row::get_run;
 use crate::queue::tally::{Progress, add_progress, free_places, wake_lane};
 use crate::queue::{DoneSpec, EnqueueStats, Finish, FinishKind, FinishOutcome, Queue, Worker};
+use crate::spec::BodyMark;
 
 /// How a row looks after its finish.
 struct NewState {
@@ -27,6 +29,7 @@ struct NewState {
     class: Option<String>,
     capture: Option<Vec<u8>>,
     status: Option<i64>,
+    mark: i64,
     children: EnqueueStats,
 }
 
@@ -88,6 +91,8 @@ impl Queue {
             }
             write_states(&mut tx, worker, run_id, &new).await?;
             count_lanes(&mut tx, worker, &new, &found).await?;
+            let accepted = finishes.iter().filter(|f| found.contains_key(&f.id));
+            put_links(&mut tx, (run_id, worker.id), accepted).await?;
             Ok(outcomes(finishes, |id| found.contains_key(&id)))
         })?;
         if finishes
@@ -137,6 +142,7 @@ impl Finishing<'_> {
             class: None,
             capture: None,
             status: None,
+            mark: 0,
             children: EnqueueStats::default(),
         };
         match &finish.end {
@@ -163,6 +169,7 @@ impl Finishing<'_> {
                 new.state = 2;
                 new.capture = capture_bytes(done);
                 new.status = done.status.map(i64::from);
+                new.mark = mark_of(done);
                 new.children = self.add_children(tx, finish.id, done, placed).await?;
                 for expectation in &done.expects {
                     put_expectation(
@@ -306,7 +313,7 @@ async fn find_rows(
 const SET: &str = "state = d.state, not_before = CASE WHEN d.pause IS NULL THEN s.not_before ELSE {now} + d.pause END, \
     failures = s.failures + d.failed, slot = 0, class = d.class, capture = d.capture, status = d.status, \
     announced = d.announced, inserted = d.inserted, duplicate = d.duplicate, out_of_scope = d.out_of_scope, \
-    ended_at = CASE WHEN d.state IN (2, 4) THEN {now} END";
+    ended_at = CASE WHEN d.state IN (2, 4) THEN {now} END, body_mark = d.body_mark";
 
 /// Writes the new states and counts the changed rows.
 async fn write_states(
@@ -322,8 +329,8 @@ async fn write_states(
                 let sql = "UPDATE queue_request_state SET state = ?1, \
                     not_before = CASE WHEN ?2 IS NULL THEN not_before ELSE {now} + ?2 END, failures = failures + ?3, \
                     slot = 0, class = ?4, capture = ?5, status = ?6, announced = ?7, inserted = ?8, duplicate = ?9, \
-                    out_of_scope = ?10, ended_at = CASE WHEN ?1 IN (2, 4) THEN {now} END \
-                    WHERE run_id = ?11 AND id = ?12 AND state = 1 AND worker_id = ?13 AND attempt = ?14";
+                    out_of_scope = ?10, body_mark = ?11, ended_at = CASE WHEN ?1 IN (2, 4) THEN {now} END \
+                    WHERE run_id = ?12 AND id = ?13 AND state = 1 AND worker_id = ?14 AND attempt = ?15";
                 let mut args = one.columns();
                 args.extend([
                     run_id.into(),
@@ -338,16 +345,16 @@ async fn write_states(
         Dialect::Mysql => {
             for piece in pieces(new) {
                 let first = "SELECT ? AS state, ? AS pause, ? AS failed, ? AS class, ? AS capture, ? AS status, \
-                    ? AS announced, ? AS inserted, ? AS duplicate, ? AS out_of_scope, ? AS id, ? AS attempt";
-                let more =
-                    " UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?".repeat(piece.len() - 1);
+                    ? AS announced, ? AS inserted, ? AS duplicate, ? AS out_of_scope, ? AS body_mark, ? AS id, ? AS attempt";
+                let more = " UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+                    .repeat(piece.len() - 1);
                 let sql = format!(
                     "UPDATE queue_request_state s JOIN ({first}{more}) d ON s.id = d.id AND s.attempt = d.attempt \
                      SET s.{} WHERE s.run_id = ? AND s.state = 1 AND s.worker_id = ?",
                     // Left to right: the state is set last, since the others ask for it.
                     MYSQL_SET
                 );
-                let mut args: Vec<Value> = Vec::with_capacity(piece.len() * 12 + 2);
+                let mut args: Vec<Value> = Vec::with_capacity(piece.len() * 13 + 2);
                 for one in piece {
                     args.extend(one.columns());
                     args.extend([one.id.into(), one.attempt.into()]);
@@ -381,10 +388,15 @@ pub(super) fn capture_bytes(done: &DoneSpec) -> Option<Vec<u8>> {
     )
 }
 
+/// What the body of a success is known by; 0 = unknown.
+pub(super) fn mark_of(done: &DoneSpec) -> i64 {
+    done.body.map_or(0, BodyMark::to_int)
+}
+
 const MYSQL_SET: &str = "not_before = CASE WHEN d.pause IS NULL THEN s.not_before ELSE {now} + d.pause END, \
     s.failures = s.failures + d.failed, s.slot = 0, s.class = d.class, s.kept_capture = coalesce(d.capture, ''), \
     s.kept_status = coalesce(d.status, 0), s.announced = d.announced, s.inserted = d.inserted, s.duplicate = d.duplicate, s.out_of_scope = d.out_of_scope, \
-    s.kept_ended_at = CASE WHEN d.state IN (2, 4) THEN {now} ELSE 0 END, s.state = d.state";
+    s.kept_ended_at = CASE WHEN d.state IN (2, 4) THEN {now} ELSE 0 END, s.body_mark = d.body_mark, s.state = d.state";
 
 /// All rows in one statement, as columns.
 async fn write_columns(
@@ -405,6 +417,7 @@ async fn write_columns(
         ints(&|n| Some(signed(n.children.inserted))),
         ints(&|n| Some(signed(n.children.duplicate))),
         ints(&|n| Some(signed(n.children.out_of_scope))),
+        ints(&|n| Some(n.mark)),
         ints(&|n| Some(n.id)),
         ints(&|n| Some(n.attempt)),
         run_id.into(),
@@ -412,8 +425,8 @@ async fn write_columns(
     ];
     let sql = format!(
         "UPDATE queue_request_state s SET {SET} FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::text[], \
-         ?::bytea[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) \
-         AS d (state, pause, failed, class, capture, status, announced, inserted, duplicate, out_of_scope, id, attempt) \
+         ?::bytea[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) \
+         AS d (state, pause, failed, class, capture, status, announced, inserted, duplicate, out_of_scope, body_mark, id, attempt) \
          WHERE s.run_id = ? AND s.id = d.id AND s.attempt = d.attempt AND s.state = 1 AND s.worker_id = ?"
     );
     Ok(tx.execute(&sql, &args).await?)
@@ -433,6 +446,7 @@ impl NewState {
             signed(self.children.inserted).into(),
             signed(self.children.duplicate).into(),
             signed(self.children.out_of_scope).into(),
+            self.mark.into(),
         ]
     }
 }

@@ -6,13 +6,13 @@ use crate::queue::cell::hex;
 use crate::queue::db::{DbRow, Fault, in_tx, values};
 use crate::queue::run_row::require_state;
 use crate::queue::{Queue, RequestState, RunState};
-use crate::spec::{TerminalRecord, TerminalState};
+use crate::spec::{Answer, BodyMark, TerminalRecord, TerminalState};
 
 /// Rows that one transaction deletes at most.
 const PRUNE_BATCH: i64 = 2_000;
 /// What [`request_of`] reads: of the facts `q`, the state `s` and the lane `l`.
 pub(super) const REQUEST_COLUMNS: &str = "q.id, q.request_key, l.stage, q.method, q.url, s.state, s.attempt, s.failures, \
-    s.class, s.status, s.capture, s.not_before, s.ended_at, q.parent_id";
+    s.class, s.status, s.capture, s.not_before, s.ended_at, q.parent_id, s.body_mark";
 
 /// Which requests to list.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +62,8 @@ pub struct RequestRecord {
     pub ended_at: Option<i64>,
     /// The request whose page led to it.
     pub parent_id: Option<i64>,
+    /// What the body of its response is known by; absent where there is none, or nobody knows.
+    pub body: Option<BodyMark>,
 }
 
 /// Counts of a lane: a stage of a run on a host, over all workers.
@@ -170,6 +172,10 @@ impl Queue {
                     class: class.map(|c| c.parse()).transpose()?,
                     attempts: record.attempts,
                     capture: record.capture,
+                    answer: Answer {
+                        status: record.status.and_then(|s| u16::try_from(s).ok()),
+                        body: record.body,
+                    },
                 };
                 Ok((record.id, terminal))
             })
@@ -251,6 +257,7 @@ pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
         not_before: row.int(11)?,
         ended_at: row.maybe_int(12)?,
         parent_id: row.maybe_int(13)?,
+        body: BodyMark::from_int(row.int(14)?),
     })
 }
 
@@ -271,6 +278,7 @@ impl Queue {
                     for sql in [
                         "DELETE FROM queue_group WHERE run_id = ?",
                         "DELETE FROM queue_expectation WHERE run_id = ?",
+                        "DELETE FROM queue_link WHERE run_id = ?",
                         "DELETE FROM queue_progress WHERE lane_id IN (SELECT id FROM queue_lane WHERE run_id = ?)",
                         "DELETE FROM queue_lane WHERE run_id = ?",
                         "DELETE FROM queue_event WHERE run_id = ?",

@@ -56,14 +56,14 @@ impl Queue {
             };
             Ok::<_, Fault>(Some(HeldRequest {
                 record: request_of(&row)?,
-                worker_id: row.int(14)?,
-                host: row.text(15)?,
-                body: row.maybe_bytes(16)?,
+                worker_id: row.int(15)?,
+                host: row.text(16)?,
+                body: row.maybe_bytes(17)?,
                 children: EnqueueStats {
-                    announced: unsigned(row.int(17)?),
-                    inserted: unsigned(row.int(18)?),
-                    duplicate: unsigned(row.int(19)?),
-                    out_of_scope: unsigned(row.int(20)?),
+                    announced: unsigned(row.int(18)?),
+                    inserted: unsigned(row.int(19)?),
+                    duplicate: unsigned(row.int(20)?),
+                    out_of_scope: unsigned(row.int(21)?),
                 },
             }))
         };

@@ -16,12 +16,12 @@
 //! | `whole_finish` | a batch of those, all or none, without a look before | QUE-2 |
 //! | `worker` | heartbeats; claims of the silent go back | QUE-2 |
 //! | `deadline` | what is left at the deadline dies | |
-//! | `books`, `closing`, `verdict` | what is counted of a run, the rule that it balances, what that found | QUE-5 |
+//! | `books`, `links`, `closing`, `verdict` | what is counted of a run, the rule that it balances, what that found | QUE-5 |
 //! | `retry` | what died once more, in a run after it | QUE-3 |
 //! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
 //! | `lease` | what one process at a time may do, by name | FLW-4 |
-//! | `event`, `list`, `look` | what people and other programs see | |
+//! | `event`, `list`, `look`, `holders` | what people and other programs see | |
 //! | `run_row`, `tally`, `cell`, `mark` | steps they share; what a process remembers | |
 //! | `db` | the small interface over three databases | |
 //!
@@ -47,9 +47,11 @@ mod enqueue;
 mod event;
 mod family;
 mod finish;
+mod holders;
 mod host;
 mod known_lane;
 mod lease;
+mod links;
 mod list;
 mod look;
 mod mark;
@@ -72,16 +74,18 @@ pub use claim::{ClaimOptions, ClaimOutcome, HostLimit, HostLimits};
 pub use closing::{ClosingRules, StageLink};
 pub use event::EventRecord;
 pub use family::FamilyBooks;
+pub use holders::HolderRecord;
 pub use host::HostRecord;
 pub use lease::{LeaseHolder, LeaseOutcome, LeaseRecord};
+pub use links::{LinkBooks, LinksBefore};
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
 pub use look::HeldRequest;
 pub use open::{Queue, QueueOptions};
 pub use request::{
     Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,
-    KeyScope, NewRequest, RunRecord, planned_hash,
+    KeyScope, LinkSeen, NewRequest, RunRecord, planned_hash,
 };
 pub use run::RunOptions;
 pub use state::{RequestState, RunState};
-pub use verdict::{Acceptance, Breach, BreachKind, ClosingRecord, refused_pack};
+pub use verdict::{Acceptance, Breach, BreachKind, ClosingRecord, closing_of};
 pub use worker::{Heartbeat, ReapStats, Worker};

@@ -1,4 +1,4 @@
-//! Successes that bring nothing along: no follow-up, no expectation (QUE-1, QUE-2, QUE-6). Where all of a batch are of
+//! Successes that bring nothing along: no follow-up, no expectation, no rule that looked for links (QUE-1, QUE-2, QUE-6). Where all of a batch are of
 //! the lane that was claimed from last and hold no place, they are ended by one call that ends them all or none
 //! (`whole_finish`); a batch of which one is lost, or of another lane, or holds a place, comes here: one
 //! call of PostgreSQL and of SQLite, and a short transaction of MySQL, with every guard of the long way.
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::error::Result;
 use crate::queue::cell::{len, signed};
 use crate::queue::db::{DbRow, Dialect, Fault, Tx, Value, in_tx, values};
-use crate::queue::finish::{capture_bytes, expect_changed};
+use crate::queue::finish::{capture_bytes, expect_changed, mark_of};
 use crate::queue::tally::{Progress, add_progress, free_places};
 use crate::queue::{DoneSpec, Finish, FinishKind, Queue, Worker};
 
@@ -34,18 +34,19 @@ macro_rules! ours {
 /// Ends the rows, adds to the counts of their lanes, frees the places of their hosts and counts what came
 /// after the closing.
 const FINISH_POSTGRES: &str = "WITH u AS (UPDATE queue_request_state s SET state = 2, class = NULL, capture = d.capture, \
-    status = d.status, announced = d.announced, inserted = 0, duplicate = 0, out_of_scope = d.announced, ended_at = {now} \
-    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[]) AS d (id, attempt, capture, status, announced) \
-    WHERE s.run_id = $6 AND s.id = d.id AND s.attempt = d.attempt AND s.state = 1 AND s.worker_id = $7 \
+    status = d.status, announced = d.announced, inserted = 0, duplicate = 0, out_of_scope = d.announced, ended_at = {now}, \
+    body_mark = d.body_mark FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[]) \
+    AS d (id, attempt, capture, status, announced, body_mark) \
+    WHERE s.run_id = $7 AND s.id = d.id AND s.attempt = d.attempt AND s.state = 1 AND s.worker_id = $8 \
     RETURNING s.id, s.lane_id, s.slot), \
     p AS (INSERT INTO queue_progress AS p (lane_id, worker_id, enqueued, done, dead, failed) \
-    SELECT lane_id, $7, 0, count(*), 0, 0 FROM u GROUP BY lane_id \
+    SELECT lane_id, $8, 0, count(*), 0, 0 FROM u GROUP BY lane_id \
     ON CONFLICT (lane_id, worker_id) DO UPDATE SET done = p.done + excluded.done), \
     h AS (UPDATE queue_host h SET in_flight = CASE WHEN h.in_flight > x.places THEN h.in_flight - x.places ELSE 0 END \
     FROM (SELECT l.host_id, CAST(sum(u.slot) AS BIGINT) AS places FROM u JOIN queue_lane l ON l.id = u.lane_id \
     WHERE u.slot = 1 GROUP BY l.host_id) x WHERE h.id = x.host_id), \
-    r AS (UPDATE queue_run SET late_finishes = late_finishes + $8 - (SELECT count(*) FROM u) \
-    WHERE id = $6 AND state = 3 AND (SELECT count(*) FROM u) < $8) \
+    r AS (UPDATE queue_run SET late_finishes = late_finishes + $9 - (SELECT count(*) FROM u) \
+    WHERE id = $7 AND state = 3 AND (SELECT count(*) FROM u) < $9) \
     SELECT id FROM u";
 
 /// One call: what will end is counted first, by the same conditions, and the update answers with what ended.
@@ -65,7 +66,7 @@ const FINISH_SQLITE: &str = concat!(
     ") WHERE id = ?2 AND state = 3; \
      UPDATE queue_request_state AS s SET state = 2, class = NULL, capture = unhex(d.value ->> 2), \
      status = d.value ->> 3, announced = d.value ->> 4, inserted = 0, duplicate = 0, out_of_scope = d.value ->> 4, \
-     ended_at = {now} FROM json_each(?1) d WHERE s.run_id = d.value ->> 5 AND s.id = d.value ->> 0 AND s.attempt = d.value ->> 1 \
+     ended_at = {now}, body_mark = d.value ->> 6 FROM json_each(?1) d WHERE s.run_id = d.value ->> 5 AND s.id = d.value ->> 0 AND s.attempt = d.value ->> 1 \
      AND s.state = 1 AND s.worker_id = ?3 RETURNING id; \
      COMMIT"
 );
@@ -75,10 +76,10 @@ const FOUND_MYSQL: &str = "SELECT s.id, s.lane_id, s.slot FROM JSON_TABLE(?, '$[
     ON s.run_id = ? AND s.id = d.id AND s.attempt = d.attempt WHERE s.state = 1 AND s.worker_id = ? FOR UPDATE";
 
 const FINISH_MYSQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', \
-    capture CHAR(32) PATH '$[2]', status BIGINT PATH '$[3]', announced BIGINT PATH '$[4]')) d \
+    capture CHAR(32) PATH '$[2]', status BIGINT PATH '$[3]', announced BIGINT PATH '$[4]', body_mark BIGINT PATH '$[6]')) d \
     STRAIGHT_JOIN queue_request_state s ON s.run_id = ? AND s.id = d.id AND s.attempt = d.attempt \
     SET s.class = NULL, s.kept_capture = coalesce(unhex(d.capture), ''), s.kept_status = coalesce(d.status, 0), s.announced = d.announced, s.inserted = 0, \
-    s.duplicate = 0, s.out_of_scope = d.announced, s.kept_ended_at = {now}, s.state = 2 \
+    s.duplicate = 0, s.out_of_scope = d.announced, s.kept_ended_at = {now}, s.body_mark = d.body_mark, s.state = 2 \
     WHERE s.state = 1 AND s.worker_id = ?";
 
 /// A success that brings nothing along.
@@ -91,7 +92,9 @@ pub(super) struct Plain<'a> {
 impl<'a> Plain<'a> {
     pub(super) fn of(finish: &'a Finish) -> Option<Self> {
         match &finish.end {
-            FinishKind::Done(done) if done.children.is_empty() && done.expects.is_empty() => {
+            FinishKind::Done(done)
+                if done.children.is_empty() && done.expects.is_empty() && done.links.is_empty() =>
+            {
                 Some(Self {
                     id: finish.id,
                     attempt: i64::from(finish.attempt),
@@ -105,7 +108,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// As a JSON array of number, attempt, capture, status, announced follow-ups and run. With the run in it, SQLite
+    /// As a JSON array of number, attempt, capture, status, announced follow-ups, run and mark of the body. With the run in it, SQLite
     /// can look at a row only by the whole key, from here.
     fn json(&self, run_id: i64) -> serde_json::Value {
         let capture = self.done.capture.as_ref().map(|c| c.as_str());
@@ -115,7 +118,8 @@ impl<'a> Plain<'a> {
             capture,
             self.done.status,
             self.done.announced,
-            run_id
+            run_id,
+            mark_of(self.done)
         ])
     }
 }
@@ -184,8 +188,8 @@ fn postgres_args(worker: &Worker, run_id: i64, plain: &[Plain<'_>]) -> Vec<Value
     args
 }
 
-/// Numbers, attempts, captures, statuses and announced follow-ups as columns.
-pub(super) fn columns(plain: &[Plain<'_>]) -> [Value; 5] {
+/// Numbers, attempts, captures, statuses, announced follow-ups and marks of bodies as columns.
+pub(super) fn columns(plain: &[Plain<'_>]) -> [Value; 6] {
     let ints =
         |get: &dyn Fn(&Plain<'_>) -> Option<i64>| Value::Ints(plain.iter().map(get).collect());
     [
@@ -194,6 +198,7 @@ pub(super) fn columns(plain: &[Plain<'_>]) -> [Value; 5] {
         Value::Blobs(plain.iter().map(|p| capture_bytes(p.done)).collect()),
         ints(&|p| p.done.status.map(i64::from)),
         ints(&|p| Some(signed(p.done.announced))),
+        ints(&|p| Some(mark_of(p.done))),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::name::{CaptureId, ContentHash, ErrorClass, RequestKey, StageName};
-use crate::spec::{RunKey, request_key};
+use crate::spec::{BodyMark, RunKey, request_key};
 
 /// A request to enqueue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +195,8 @@ pub struct DoneSpec {
     pub capture: Option<CaptureId>,
     /// HTTP status.
     pub status: Option<u16>,
+    /// What its body is known by; absent where there is no capture, or nobody knows.
+    pub body: Option<BodyMark>,
     /// Follow-up requests.
     pub children: Vec<NewRequest>,
     /// Follow-ups that the page named; the difference to `children` is out of scope. Never less than
@@ -202,6 +204,17 @@ pub struct DoneSpec {
     pub announced: u64,
     /// What the page said there must be.
     pub expects: Vec<Expectation>,
+    /// Each rule that looked for links on the page.
+    pub links: Vec<LinkSeen>,
+}
+
+/// A rule that looked for links on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkSeen {
+    /// Its name, of at most 255 bytes, the same in every run.
+    pub rule: String,
+    /// Whether it found one within the source, new or not.
+    pub is_hit: bool,
 }
 
 /// Whether a finish counted.

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::name::RunName;
 use crate::queue::cell::unsigned;
-use crate::queue::db::{DbRow, Fault, Tx, refused, values};
+use crate::queue::db::{DbRow, Fault, Tx, values};
 use crate::queue::{Coverage, EnqueueStats, RunRecord, RunState};
 use crate::spec::RunKey;
 use crate::time::BusinessDate;
@@ -47,12 +47,24 @@ pub(super) async fn require_state(
         return Ok(run);
     }
     let wanted: Vec<&str> = states.iter().map(|s| s.as_str()).collect();
-    Err(refused(format!(
+    let error = Error::precondition(format!(
         "the run `{}` is {}, not {}",
         run.key,
         run.state.as_str(),
         wanted.join(" or ")
-    )))
+    ));
+    let RunKey {
+        source,
+        date,
+        run: name,
+    } = &run.key;
+    Err(match run.state {
+        RunState::Seeding => error.hint(format!(
+            "`lakebed crawl {source} --date {date} --run {name}` seeds it; `lakebed crawl close {source} --date {date} --run {name} --give-up` ends a run that cannot be seeded"
+        )),
+        RunState::Open | RunState::Sealed | RunState::Closed => error,
+    }
+    .into())
 }
 
 pub(super) fn expect_one(changed: u64, run: &RunRecord) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 mod backend;
 mod books;
 mod claims;
+mod closings;
 mod ends;
 mod leases;
 mod mysql_only;
@@ -74,6 +75,11 @@ stamp!(
     books::too_few_and_too_many_dead_are_red,
     books::a_late_finish_is_refused_and_counted,
     books::groups_that_are_short_are_red,
+    books::rules_that_nothing_comes_of_are_red,
     books::stages_that_nothing_leads_to_are_red,
+    closings::a_refused_pack_is_judged_again,
+    closings::terminals_know_their_answers,
+    closings::who_holds_what_is_known,
+    closings::a_run_that_is_seeding_is_given_up,
     scale::a_claim_reads_the_ready_index_at_a_million_done_rows,
 );

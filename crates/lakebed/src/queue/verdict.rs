@@ -6,15 +6,14 @@ use crate::error::{Error, Result};
 use crate::queue::RunRecord;
 use crate::time::Instant;
 
-/// What the reason of a stop begins with where the pack of the run was refused.
+/// What the reason begins with where the pack of the run was refused; once it was the reason of a stop.
 const PACK_REFUSED: &str = "its pack was refused";
 /// What a reason begins with that is another run's.
 pub(super) const OF_RUN: &str = "of the run `";
 
-/// The reason of a stop because the pack was refused.
-#[must_use]
-pub fn refused_pack(why: &str) -> String {
-    format!("{PACK_REFUSED}: {why}")
+/// Whether a run was stopped by a program that took a refused pack for the reason of a stop.
+pub(super) fn is_stop_of_refused(reason: &str) -> bool {
+    reason.starts_with(PACK_REFUSED)
 }
 
 /// The reasons for which a run is not green, each with an exit code of its own.
@@ -56,10 +55,27 @@ pub struct Breach {
 }
 
 impl Breach {
-    /// Whether the run was stopped because its pack was refused.
+    /// That the pack of the run was refused, with the requests or files that the error names.
+    #[must_use]
+    pub fn refused_pack(error: &Error) -> Self {
+        Self {
+            kind: BreachKind::MissingCapture,
+            message: format!("{PACK_REFUSED}: {}", error.message()),
+            samples: error.details().to_vec(),
+        }
+    }
+
+    /// Whether the pack was refused: of the run, or of one that it goes back to.
     #[must_use]
     pub fn is_refused_pack(&self) -> bool {
-        self.kind == BreachKind::Stopped && self.message.contains(PACK_REFUSED)
+        let kinds = [BreachKind::MissingCapture, BreachKind::Stopped];
+        kinds.contains(&self.kind) && self.message.contains(PACK_REFUSED)
+    }
+
+    /// The name of the run that it was inherited from; `None` where it is the run's own.
+    #[must_use]
+    pub fn of_run(&self) -> Option<&str> {
+        self.message.strip_prefix(OF_RUN)?.split('`').next()
     }
 
     /// Whether it is the run's own and stays so whatever is tried again: rows that were lost, responses that no pack has.
@@ -68,7 +84,7 @@ impl Breach {
             self.kind,
             BreachKind::Unbalanced | BreachKind::MissingCapture
         );
-        (is_lost || self.is_refused_pack()) && !self.message.starts_with(OF_RUN)
+        (is_lost || self.is_refused_pack()) && self.of_run().is_none()
     }
 }
 
@@ -102,9 +118,21 @@ impl ClosingRecord {
     pub fn is_good(&self) -> bool {
         self.pass || self.accepted.is_some()
     }
+
+    /// Whether it is red for a refused pack, so that it may be judged again: the run's own pack, or, with `inherited`,
+    /// that of a run that it goes back to.
+    #[must_use]
+    pub fn may_be_sealed_again(&self, inherited: bool) -> bool {
+        let refused = |b: &Breach| b.is_refused_pack() && (inherited || b.of_run().is_none());
+        self.accepted.is_none() && self.breaches.iter().any(refused)
+    }
 }
 
-pub(super) fn closing_of(run: &RunRecord) -> Result<ClosingRecord> {
+/// How a closed run was closed.
+///
+/// # Errors
+/// `CorruptData` where that cannot be read.
+pub fn closing_of(run: &RunRecord) -> Result<ClosingRecord> {
     let text = run.closing.as_deref().unwrap_or("null");
     serde_json::from_str(text)
         .map_err(|e| Error::corrupt(format!("the closing of the run `{}`", run.key)).caused_by(e))

@@ -10,16 +10,19 @@ use std::fmt::Write as _;
 use crate::error::Result;
 use crate::queue::cell::{len, signed};
 use crate::queue::db::{Dialect, values};
+use crate::queue::finish::mark_of;
 use crate::queue::plain_finish::{Plain, columns};
 use crate::queue::{Queue, Worker};
 
 /// Each row is a text of fields at fixed places, which SQLite cuts faster than JSON within JSON: capture (32 hex
-/// digits), number (19 digits), attempt (10), status (5), announced follow-ups (19); blanks where there is none.
+/// digits), number (19 digits), attempt (10), status (5), announced follow-ups (19), mark of the body (19); blanks where
+/// there is none.
 /// `d.key` in the comparison of the run makes SQLite begin with the list.
 const FINISH_SQLITE: &str = "BEGIN IMMEDIATE; \
     UPDATE queue_request_state AS s SET state = 2, class = NULL, capture = unhex(substr(d.value, 1, 32)), \
     status = CAST(nullif(substr(d.value, 62, 5), '     ') AS INTEGER), announced = CAST(substr(d.value, 67, 19) AS INTEGER), \
-    inserted = 0, duplicate = 0, out_of_scope = CAST(substr(d.value, 67, 19) AS INTEGER), ended_at = {now} \
+    inserted = 0, duplicate = 0, out_of_scope = CAST(substr(d.value, 67, 19) AS INTEGER), ended_at = {now}, \
+    body_mark = CAST(substr(d.value, 86, 19) AS INTEGER) \
     FROM json_each(?1) d WHERE s.run_id = ?2 + 0 * d.key AND s.id = CAST(substr(d.value, 33, 19) AS INTEGER) \
     AND s.attempt = CAST(substr(d.value, 52, 10) AS INTEGER) \
     AND s.state = 1 AND s.worker_id = ?3 AND s.lane_id = ?4 AND s.slot = 0; \
@@ -29,12 +32,13 @@ const FINISH_SQLITE: &str = "BEGIN IMMEDIATE; \
     COMMIT";
 
 const FINISH_POSTGRES: &str = "WITH u AS (UPDATE queue_request_state s SET state = 2, class = NULL, capture = d.capture, \
-    status = d.status, announced = d.announced, inserted = 0, duplicate = 0, out_of_scope = d.announced, ended_at = {now} \
-    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[]) AS d (id, attempt, capture, status, announced) \
-    WHERE s.run_id = $6 AND s.id = d.id AND s.attempt = d.attempt AND s.state = 1 AND s.worker_id = $7 \
-    AND s.lane_id = $8 AND s.slot = 0 RETURNING 1) \
+    status = d.status, announced = d.announced, inserted = 0, duplicate = 0, out_of_scope = d.announced, ended_at = {now}, body_mark = d.body_mark \
+    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[]) \
+    AS d (id, attempt, capture, status, announced, body_mark) \
+    WHERE s.run_id = $7 AND s.id = d.id AND s.attempt = d.attempt AND s.state = 1 AND s.worker_id = $8 \
+    AND s.lane_id = $9 AND s.slot = 0 RETURNING 1) \
     INSERT INTO queue_progress AS p (lane_id, worker_id, enqueued, done, dead, failed) \
-    SELECT $8, $7, 0, CASE count(*) WHEN $9 THEN $9 END, 0, 0 FROM u \
+    SELECT $9, $8, 0, CASE count(*) WHEN $10 THEN $10 END, 0, 0 FROM u \
     ON CONFLICT (lane_id, worker_id) DO UPDATE SET done = p.done + excluded.done";
 
 impl Queue {
@@ -73,17 +77,18 @@ impl Queue {
 
 /// As a JSON list of one text for each row.
 fn sqlite_rows(plain: &[Plain<'_>]) -> String {
-    let mut out = String::with_capacity(plain.len() * 90);
+    let mut out = String::with_capacity(plain.len() * 110);
     for p in plain {
         let capture = p.done.capture.as_ref().map_or("", |c| c.as_str());
         let status = p.done.status.map(|s| format!("{s:05}")).unwrap_or_default();
         // Writing into a String cannot fail.
         write!(
             out,
-            ",\"{capture:32}{:019}{:010}{status:5}{:019}\"",
+            ",\"{capture:32}{:019}{:010}{status:5}{:019}{:019}\"",
             p.id,
             p.attempt,
-            signed(p.done.announced)
+            signed(p.done.announced),
+            mark_of(p.done)
         )
         .unwrap_or_default();
     }
@@ -101,10 +106,11 @@ fn mysql_script(worker: i64, run_id: i64, lane: i64, plain: &[Plain<'_>]) -> Str
     });
     let status = by_id(&ids, plain, |p| p.done.status.unwrap_or(0).to_string());
     let announced = by_id(&ids, plain, |p| signed(p.done.announced).to_string());
+    let mark = by_id(&ids, plain, |p| mark_of(p.done).to_string());
     let (count, ids) = (plain.len(), ids.join(","));
     format!(
         "UPDATE queue_request_state SET class = NULL, kept_capture = {capture}, kept_status = {status}, announced = {announced}, \
-         inserted = 0, duplicate = 0, out_of_scope = {announced}, kept_ended_at = {{now}}, state = 2 \
+         inserted = 0, duplicate = 0, out_of_scope = {announced}, kept_ended_at = {{now}}, body_mark = {mark}, state = 2 \
          WHERE run_id = {run_id} AND id IN ({ids}) AND attempt = {attempt} \
          AND state = 1 AND worker_id = {worker} AND lane_id = {lane} AND slot = 0; \
          INSERT INTO queue_progress (lane_id, worker_id, enqueued, done, dead, failed) \

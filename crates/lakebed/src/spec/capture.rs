@@ -98,6 +98,14 @@ pub fn capture_id(run: &RunKey, key: &RequestKey, attempt: u32, hop: u32) -> Cap
     CaptureId::of(text.as_bytes())
 }
 
+/// The id under which a pack holds a response whose own id is that of another response of the same attempt: `line` is the
+/// BLAKE3 hash of its line as the part has it.
+#[must_use]
+pub fn twin_id(id: &CaptureId, line: &[u8; 32]) -> CaptureId {
+    let head = format!("twin/1\n{id}\n").into_bytes();
+    CaptureId::of(&[&head[..], &line[..]].concat())
+}
+
 /// The key of a request: what is asked for. Each part is led by its length, so that no two requests meet
 /// (`POST /fo` with `o` is not `POST /foo`); an absent body is not an empty one.
 #[must_use]

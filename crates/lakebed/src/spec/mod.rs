@@ -48,6 +48,7 @@ mod terminal;
 pub use canonical_url::{CanonicalUrl, MAX_URL_BYTES, QueryOrder};
 pub use capture::{
     CaptureRecord, CharsetOrigin, CharsetSpec, RawText, RunKey, Truncated, capture_id, request_key,
+    twin_id,
 };
 pub use charset::{charset_of, essence};
 pub use checkpoint::{CHECKPOINT_FORMAT, CHECKPOINT_KEY, CheckpointHead};
@@ -90,4 +91,4 @@ pub use schemaless::{JSON_COLUMN, SCHEMALESS_VERSION};
 pub use shadow::{SHADOW_FORMAT, ShadowCounts, ShadowDay, ShadowVerdict};
 pub use stamp::{STAMP_FORMAT, StampFile, StampScope, StampSpec};
 pub use surt::surt;
-pub use terminal::{TerminalRecord, TerminalState};
+pub use terminal::{Answer, BodyMark, TerminalRecord, TerminalState};

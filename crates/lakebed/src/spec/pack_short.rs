@@ -275,6 +275,7 @@ mod tests {
             class: None,
             attempts: 3,
             capture: None,
+            answer: Default::default(),
         };
         for (line, len) in [
             (short(1, 0), 51),

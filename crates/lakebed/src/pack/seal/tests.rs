@@ -105,6 +105,93 @@ fn the_latest_of_two_captures_with_one_id_stays() {
     assert_eq!(&reader(bytes).get(&id(1)).unwrap().body[..], b"late");
 }
 
+/// Two lives of a queue: the first one's answer is a page that was gone, by a clock that was ahead.
+fn two_lives() -> [(CaptureRecord, Vec<u8>); 2] {
+    let gone = CaptureRecord {
+        status: Some(404),
+        fetched_at: crate::time::Instant::from_micros(2_000_000_000_000_000),
+        ..capture(1, b"gone")
+    };
+    [
+        (gone, b"gone".to_vec()),
+        (capture(1, b"good"), b"good".to_vec()),
+    ]
+}
+
+/// What the books say: the page is done by this body with this status.
+fn known(status: Option<u16>, body: Option<&[u8]>) -> TerminalRecord {
+    let hash = |body: &[u8]| crate::pack::content::body_hash(body).unwrap();
+    TerminalRecord {
+        answer: Answer {
+            status,
+            body: body.and_then(|body| BodyMark::of(&hash(body))),
+        },
+        ..terminal(1)
+    }
+}
+
+/// Attacks PAK-5 and PAK-10: no clock decides which response a request is done by, and each of them is held.
+#[test]
+fn the_response_that_the_books_know_has_the_id_and_the_others_are_held() {
+    let mut made = Vec::new();
+    for order in [[0, 1], [1, 0]] {
+        let folder = tempfile::tempdir().unwrap();
+        let lives = two_lives();
+        for at in order {
+            write_part(folder.path(), &lives[at..=at], 1);
+            // Handed in again it is the same one.
+            write_part(folder.path(), &lives[at..=at], 1);
+        }
+        let parts = open_parts(folder.path(), &run()).unwrap();
+        let seal = |end: TerminalRecord| {
+            let ends = std::iter::once(Ok(end));
+            plan_pack(&run(), &parts, ends, PackProfile::Std, folder.path())
+        };
+        let good: &[u8] = b"good";
+        for (status, body, named) in [
+            (Some(200), Some(good), "good"),
+            (Some(200), None, "good"),
+            (None, Some(good), "good"),
+            (Some(404), None, "gone"),
+            // Nothing is known: the latest, as ever.
+            (None, None, "gone"),
+        ] {
+            let mut plan = seal(known(status, body)).unwrap();
+            let stats = plan.stats();
+            assert_eq!((stats.captures, stats.unnamed, stats.repeats), (2, 1, 2));
+            let bytes = plan.write(Vec::new()).unwrap().0;
+            made.push(bytes.clone());
+            let reader = reader(bytes);
+            assert_eq!(&reader.get(&id(1)).unwrap().body[..], named.as_bytes());
+            let scan = reader.scan().unwrap();
+            let rows = scan.rows;
+            let bodies: BTreeSet<Vec<u8>> = rows
+                .iter()
+                .map(|row| reader.read(row).unwrap().body.to_vec())
+                .collect();
+            assert_eq!(bodies, BTreeSet::from([b"good".to_vec(), b"gone".to_vec()]));
+            let of_id: Vec<bool> = rows.iter().map(|r| r.capture_id == id(1)).collect();
+            let is_named: Vec<bool> = rows.iter().map(|r| r.is_named).collect();
+            assert_eq!(
+                of_id, is_named,
+                "the one that has the id is the one that is parsed"
+            );
+            assert_eq!(scan.terminals.unwrap(), [terminal(1)]);
+        }
+        // A response that no part holds is not made good by another one.
+        for (status, body) in [(Some(200), Some(&b"other"[..])), (Some(500), None)] {
+            let refused = seal(known(status, body)).err().unwrap();
+            let detail = &refused.details()[0];
+            assert!(
+                detail.contains("the response that its books tell of"),
+                "{detail}"
+            );
+        }
+    }
+    let (one, other) = made.split_at(5);
+    assert_eq!(one, other, "in whichever order they came");
+}
+
 #[test]
 fn terminals_that_do_not_agree_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -260,6 +260,7 @@ impl Import<'_> {
             class: None,
             attempts: capture.attempt,
             capture: Some(capture.capture_id),
+            answer: Default::default(),
         };
         self.ends.insert(capture.request_key, terminal);
         Ok(())

@@ -191,10 +191,10 @@ fn place_of(element: ElementRef<'_>) -> String {
 /// A part of the path that all addresses of a shape have.
 fn address_part(shape: &str) -> Option<String> {
     let path = shape.split('?').next()?;
-    let parts = path
+    let mut parts = path
         .split('/')
         .filter(|p| !p.is_empty() && !p.contains(['*', '#']));
-    let last = parts.last()?;
+    let last = parts.next_back()?;
     Some(format!("/{last}/"))
 }
 

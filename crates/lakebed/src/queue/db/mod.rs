@@ -15,7 +15,7 @@ mod value;
 pub(crate) use dialect::{Dialect, groups, pieces};
 pub(crate) use fault::{Fault, database_error};
 pub(crate) use open::Db;
-pub(crate) use tx::{Tries, Tx, refused};
+pub(crate) use tx::{Tries, Tx};
 pub(crate) use value::{DbRow, Value};
 
 /// The values of a statement: `values![a, b]`.

@@ -37,7 +37,7 @@ struct Migration {
     mysql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration {
         number: 1,
         name: "init",
@@ -60,6 +60,20 @@ const MIGRATIONS: [Migration; 3] = [
         sqlite: "",
         postgres: "",
         mysql: include_str!("../schema/0003_mysql.sql"),
+    },
+    Migration {
+        number: 4,
+        name: "body_mark",
+        sqlite: include_str!("../schema/0004_sqlite.sql"),
+        postgres: include_str!("../schema/0004_postgres.sql"),
+        mysql: include_str!("../schema/0004_mysql.sql"),
+    },
+    Migration {
+        number: 5,
+        name: "links",
+        sqlite: include_str!("../schema/0005_sqlite.sql"),
+        postgres: include_str!("../schema/0005_postgres.sql"),
+        mysql: include_str!("../schema/0005_mysql.sql"),
     },
 ];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{MySql, Postgres, Sqlite};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::queue::db::shelf::Held;
 use crate::queue::db::value::bind_all;
 use crate::queue::db::{Db, DbRow, Dialect, Fault, Value};
@@ -196,9 +196,4 @@ impl std::fmt::Debug for Tx {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "transaction on {}", self.dialect().name())
     }
-}
-
-/// A refusal of a call whose arguments contradict what is stored.
-pub(crate) fn refused(message: impl Into<String>) -> Fault {
-    Fault::Refused(Error::precondition(message))
 }

@@ -3,8 +3,8 @@
 use super::backend::*;
 use crate::queue::db::values;
 use crate::queue::{
-    BreachKind, ClosingRules, DoneSpec, Expectation, Finish, NewRequest, Queue, RunOptions,
-    RunRecord, RunState, StageLink,
+    BreachKind, ClosingRules, DoneSpec, Expectation, Finish, LinkSeen, NewRequest, Queue,
+    RunOptions, RunRecord, RunState, StageLink,
 };
 use crate::spec::RunKey;
 
@@ -20,6 +20,12 @@ async fn closing(
     let (run, closing) = queue.close_run(run.id, rules).await.unwrap();
     assert_eq!(closing.pass, closing.breaches.is_empty());
     (run.state, kinds(&closing))
+}
+
+/// Closes the run, which ends for these reasons alone.
+async fn closes(queue: &Queue, run: &RunRecord, rules: &ClosingRules, why: &[BreachKind]) {
+    let closed = closing(queue, run, rules).await;
+    assert_eq!(closed, (RunState::Closed, why.to_vec()));
 }
 
 pub(super) async fn follow_ups_enter_with_their_page(backend: impl Backend) {
@@ -309,9 +315,79 @@ pub(super) async fn groups_that_are_short_are_red(backend: impl Backend) {
     );
 }
 
+/// What pages say of their rules counts over the rows of the date; a pager is judged by the last good run of the name.
+pub(super) async fn rules_that_nothing_comes_of_are_red(backend: impl Backend) {
+    let queue = backend.open().await;
+    let worker = queue.join("test").await.unwrap();
+    let link = |rule: &str, to: &str| StageLink {
+        rule: rule.to_owned(),
+        from: Some("list".to_owned()),
+        to: to.to_owned(),
+    };
+    let rules = ClosingRules {
+        links: vec![link("to detail", "detail"), link("to next", "list")],
+        ..ClosingRules::default()
+    };
+    let seen = |rule: &str, is_hit| LinkSeen {
+        rule: rule.to_owned(),
+        is_hit,
+    };
+    // A page for each pair: whether it has details, whether it has a next one.
+    let crawl = async |date: &str, name: &str, pages_of: &[(bool, bool)]| {
+        let key = RunKey {
+            date: date.parse().unwrap(),
+            ..run_key(name)
+        };
+        let run = queue
+            .create_run(&key, &RunOptions::default())
+            .await
+            .unwrap();
+        queue.begin_seeding(run.id).await.unwrap();
+        // The detail page is known from the seeds: no page brings a new row.
+        let mut seeds = pages(0..u32::try_from(pages_of.len()).unwrap());
+        seeds.push(get("detail", 1));
+        let _stats = queue.add_seeds(run.id, &seeds, 0).await.unwrap();
+        let count = seeds.len() as u64;
+        let run = queue.open_run(run.id, count, "plan").await.unwrap();
+        let mut taken = claim(&queue, &worker, &any(&run, 50)).await;
+        taken.sort_by_key(|claim| claim.stage.to_string());
+        let details = taken.iter().filter(|c| c.stage.as_str() == "detail");
+        let mut ends: Vec<Finish> = details.map(done).collect();
+        let lists = taken.iter().filter(|c| c.stage.as_str() == "list");
+        for (claim, (detail, next)) in lists.zip(pages_of) {
+            let spec = DoneSpec {
+                children: detail.then(|| get("detail", 1)).into_iter().collect(),
+                links: vec![seen("to detail", *detail), seen("to next", *next)],
+                ..DoneSpec::default()
+            };
+            ends.push(done_with(claim, spec));
+        }
+        assert_eq!(finish(&queue, &worker, &run, &ends).await, ends.len());
+        let (_, closed) = queue.close_run(run.id, &rules).await.unwrap();
+        closed
+    };
+    let both = [(true, true), (false, false)];
+    assert!(crawl("2026-11-20", "day", &[(true, false)]).await.pass);
+    assert!(crawl("2026-11-21", "day", &both).await.pass);
+    let none = crawl("2026-11-22", "day", &[(false, true), (false, true)]).await;
+    assert_eq!(kinds(&none), [BreachKind::NoLinks]);
+    assert!(none.breaches[0].message.starts_with("2 pages"), "{none:?}");
+    let lost = crawl("2026-11-23", "day", &[(true, false)]).await;
+    assert_eq!(kinds(&lost), [BreachKind::NoLinks]);
+    assert!(lost.breaches[0].message.contains("2026-11-21"), "{lost:?}");
+    assert!(crawl("2026-11-23", "other", &[(true, false)]).await.pass);
+    // Nothing of it stays when the run goes.
+    for run in queue.list_runs(None, 100).await.unwrap() {
+        queue.prune_run(run.id).await.unwrap();
+    }
+    let left = number(&queue, "SELECT count(*) FROM queue_link", &[]).await;
+    assert_eq!(left, 0);
+}
+
 pub(super) async fn stages_that_nothing_leads_to_are_red(backend: impl Backend) {
     let queue = backend.open().await;
     let link = |from: Option<&str>, to: &str| StageLink {
+        rule: format!("{from:?} > {to}"),
         from: from.map(str::to_owned),
         to: to.to_owned(),
     };
@@ -341,10 +417,7 @@ pub(super) async fn stages_that_nothing_leads_to_are_red(backend: impl Backend) 
     assert_eq!((found.len(), found[0].kind), (1, BreachKind::NoLinks));
     assert!(found[0].message.starts_with("3 pages"), "{found:?}");
     let needs_detail = rules(vec![link(Some(&stage), "detail")]);
-    assert_eq!(
-        closing(&queue, &run, &needs_detail).await,
-        (RunState::Closed, vec![BreachKind::NoLinks])
-    );
+    closes(&queue, &run, &needs_detail, &[BreachKind::NoLinks]).await;
     // What one sweep of the date found, the next need not find again; another date is another matter.
     let run = open_run(&queue, "second", &pages(3..4)).await;
     let taken = claim(&queue, &worker, &any(&run, 1)).await;
@@ -354,28 +427,21 @@ pub(super) async fn stages_that_nothing_leads_to_are_red(backend: impl Backend) 
     };
     finish(&queue, &worker, &run, &[done_with(&taken[0], spec)]).await;
     assert_eq!(drain(&queue, &worker, &run).await, 1);
-    assert_eq!(
-        closing(&queue, &run, &needs_detail).await,
-        (RunState::Closed, vec![])
-    );
+    closes(&queue, &run, &needs_detail, &[]).await;
     let run = open_run(&queue, "third", &pages(4..5)).await;
     assert_eq!(drain(&queue, &worker, &run).await, 1);
-    assert_eq!(
-        closing(&queue, &run, &needs_detail).await,
-        (RunState::Closed, vec![])
-    );
+    closes(&queue, &run, &needs_detail, &[]).await;
     let other = RunKey {
         date: "2026-12-01".parse().unwrap(),
         ..run.key
     };
-    let run = queue.create_run(&other, &RunOptions::default()).await;
-    let run = run.unwrap();
+    let run = queue
+        .create_run(&other, &RunOptions::default())
+        .await
+        .unwrap();
     queue.begin_seeding(run.id).await.unwrap();
     let _stats = queue.add_seeds(run.id, &pages(5..6), 0).await.unwrap();
     let run = queue.open_run(run.id, 1, "plan").await.unwrap();
     assert_eq!(drain(&queue, &worker, &run).await, 1);
-    assert_eq!(
-        closing(&queue, &run, &needs_detail).await,
-        (RunState::Closed, vec![BreachKind::NoLinks])
-    );
+    closes(&queue, &run, &needs_detail, &[BreachKind::NoLinks]).await;
 }

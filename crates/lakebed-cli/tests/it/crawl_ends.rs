@@ -1,0 +1,277 @@
+//! Runs that do not end by themselves: a pack that was refused, parts that are elsewhere, workers that were killed, seeds
+//! that never come. Each says what it waits for, and the command that it names goes on.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails here fails the test that called it"
+)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::flow_red::{DAY, SOURCE, Site, new_lake, write};
+use crate::lake::{Run, TestLake};
+
+const CRAWL: [&str; 4] = ["crawl", "books", "--date", DAY];
+const CLOSE: [&str; 5] = ["crawl", "close", "books", "--date", DAY];
+const PRUNE: [&str; 4] = ["queue", "prune", "--before", "2026-12-01"];
+const PARTS: &str = "crawl/books/2026-11-30.day";
+
+fn with<'a>(words: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [words, more].concat()
+}
+
+/// Moves the parts from one folder into another.
+fn move_parts(from: &Path, to: &Path) -> usize {
+    fs::create_dir_all(to).unwrap();
+    let mut moved = 0;
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "zst") {
+            fs::rename(&path, to.join(path.file_name().unwrap())).unwrap();
+            moved += 1;
+        }
+    }
+    moved
+}
+
+fn told(lake: &TestLake) -> Value {
+    let file = lake.project().join(PARTS).join("run.json");
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+fn fetched(pages: &str) -> TestLake {
+    let lake = new_lake();
+    let site = Site::start(0);
+    let urls: Vec<String> = pages
+        .split(' ')
+        .map(|page| format!("{}/{page}\n", site.url))
+        .collect();
+    write(&lake, "seeds.txt", &urls.concat());
+    lake.run(&with(&CRAWL, &["--no-close"])).ok();
+    lake
+}
+
+#[test]
+fn a_refused_pack_is_tried_again_and_says_what_lacks_each_time() {
+    let lake = fetched("a b");
+    let (here, away) = (lake.project().join(PARTS), lake.root().join("elsewhere"));
+    assert!(move_parts(&here, &away) > 0);
+    let red = |run: Run| {
+        run.code(17)
+            .prints(&[
+                "its pack was refused: 2 requests of the run do not agree with its captures",
+                "is done, and its capture is in no part: http://127.0.0.1",
+            ])
+            .says(&[
+                "crawl/books/2026-11-30.day",
+                "must share `crawl/`",
+                "`lakebed crawl close books --date 2026-11-30 --run day` then tries again",
+                "the same command tries to seal the pack again",
+            ])
+    };
+    red(lake.run(&CRAWL));
+    red(lake.run(&CLOSE));
+    let answer = lake
+        .run(&with(&CLOSE, &["--format", "json"]))
+        .code(17)
+        .json();
+    let refused = &answer["refused"];
+    assert_eq!(refused["details"].as_array().unwrap().len(), 2, "{answer}");
+    let hints = refused["hints"].to_string();
+    assert!(hints.contains("must share `crawl/`"), "{answer}");
+    let folder = refused["context"]["folder"].as_str().unwrap();
+    assert!(folder.ends_with(PARTS), "{answer}");
+    assert_eq!(answer["breaches"][0]["kind"], "missing_capture");
+    assert_eq!(told(&lake)["pack"], Value::Null);
+    // No machine stands in what is kept.
+    assert!(!told(&lake).to_string().contains(folder));
+    // The parts are back: the run ends as it would have.
+    move_parts(&away, &here);
+    lake.run(&CRAWL).ok();
+    let green = told(&lake);
+    assert_eq!(
+        (&green["pass"], &green["stopped"]),
+        (&json!(true), &Value::Null)
+    );
+    assert_eq!(green["pack"]["captures"], 2, "{green}");
+    let status = lake.run(&["queue", "status"]).ok();
+    assert!(status.stdout.contains("pass"), "{status}");
+    lake.run(&CLOSE).ok();
+    lake.assert_clean();
+}
+
+#[test]
+fn a_pack_of_a_sealed_date_goes_in_once_the_date_is_open() {
+    let lake = fetched("a");
+    lake.run(&CRAWL).ok();
+    lake.run(&["seal", "raw/books", "--date", DAY]).ok();
+    let second = with(&CRAWL, &["--run", "second"]);
+    lake.run(&second)
+        .code(17)
+        .prints(&["its pack was refused: 2026-11-30 of `raw/books` is sealed"])
+        .says(&["`lakebed reopen raw/books --date 2026-11-30`"]);
+    lake.run(&["reopen", "raw/books", "--date", DAY, "--note", "one more"])
+        .ok();
+    lake.run(&second).ok();
+    lake.assert_clean();
+}
+
+#[test]
+fn a_run_that_was_given_up_keeps_its_reason_beside_a_refused_pack() {
+    let lake = fetched("a");
+    let (here, away) = (lake.project().join(PARTS), lake.root().join("elsewhere"));
+    move_parts(&here, &away);
+    lake.run(&[
+        "crawl", "stop", "books", "--date", DAY, "--reason", "enough",
+    ])
+    .ok();
+    let give_up = with(&CLOSE, &["--give-up"]);
+    for _ in 0..2 {
+        lake.run(&give_up[..5])
+            .code(17)
+            .prints(&["the run was stopped: enough", "its pack was refused"]);
+    }
+    // What tries again what died is judged by that pack, too, and says whose it is.
+    move_parts(&away, &here);
+    lake.run(&CLOSE).code(10);
+    assert_eq!(told(&lake)["pack"]["captures"], 1);
+    assert_eq!(told(&lake)["stopped"], "enough");
+}
+
+#[test]
+fn rows_stay_until_their_pack_is_in_the_lake() {
+    let lake = fetched("a b");
+    let (here, away) = (lake.project().join("crawl"), lake.root().join("moved"));
+    fs::rename(&here, &away).unwrap();
+    lake.run(&CRAWL).code(17);
+    let kept = lake.run(&with(&PRUNE, &["--format", "json"])).ok();
+    let kept = kept.says(&["stays: its pack is not in the lake, and none of its parts is in"]);
+    let answer = kept.json();
+    assert_eq!(
+        (&answer["runs"], &answer["requests"]),
+        (&json!([]), &json!(0))
+    );
+    assert_eq!(answer["kept"][0]["run"], "day", "{answer}");
+    let list = ["queue", "list", "books", "--date", DAY, "--format", "json"];
+    let rows = lake.run(&list).ok().json();
+    assert_eq!(rows["requests"].as_array().unwrap().len(), 2);
+    // With the parts it is sealed; without them the rows go then.
+    move_parts(
+        &away.join("books/2026-11-30.day"),
+        &lake.project().join(PARTS),
+    );
+    lake.run(&CRAWL).ok();
+    fs::remove_dir_all(&here).unwrap();
+    let gone = lake.run(&with(&PRUNE, &["--format", "json"])).ok().json();
+    assert_eq!((&gone["requests"], &gone["kept"]), (&json!(2), &json!([])));
+}
+
+#[test]
+fn a_run_that_cannot_be_seeded_can_be_ended() {
+    let lake = new_lake();
+    let source = SOURCE.replace("seeds = \"seeds.txt\"", "seed_command = [\"false\"]");
+    write(&lake, "source.toml", &source);
+    lake.run(&CRAWL)
+        .code(1)
+        .says(&["the seed command `false` failed"]);
+    let way = "`lakebed crawl close books --date 2026-11-30 --run day --give-up` ends";
+    lake.run(&CLOSE).code(1).says(&["is seeding", way]);
+    lake.run(&PRUNE).ok().says(&["stays: it is seeding", way]);
+    lake.run(&with(&CLOSE, &["--give-up"]))
+        .code(13)
+        .prints(&["no request at all"])
+        .says(&["queue prune"]);
+    let gone = lake.run(&with(&PRUNE, &["--format", "json"])).ok().json();
+    assert_eq!(gone["runs"][0]["run"], "day", "{gone}");
+    let site = Site::start(0);
+    write(&lake, "source.toml", SOURCE);
+    write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
+    lake.run(&CRAWL).ok();
+}
+
+/// A site whose `/slow` never answers its first question; its address, and whether it was asked.
+fn slow_site() -> (String, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let was_asked = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&was_asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let asked = Arc::clone(&asked);
+            std::thread::spawn(move || {
+                let mut head = [0; 4096];
+                let n = stream.read(&mut head).unwrap_or(0);
+                let head = String::from_utf8_lossy(&head[..n]).into_owned();
+                if head.starts_with("GET /slow") && !asked.swap(true, Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_secs(300));
+                }
+                let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\nConnection: close\r\n\r\n<p>";
+                drop(stream.write_all(answer.as_bytes()));
+            });
+        }
+    });
+    (url, was_asked)
+}
+
+/// Starts the command and kills it while the site keeps it waiting.
+fn kill_at_work(lake: &TestLake, args: &[&str], was_asked: &AtomicBool) {
+    let mut child = lake.call(args).command().spawn().unwrap();
+    while !was_asked.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn slow_lake(lease_s: u32) -> (TestLake, Arc<AtomicBool>) {
+    let lake = new_lake();
+    let local =
+        format!("[crawl.usual]\npause_ms = 0\nplaces = 1\nbackoff_ms = 1\nlease_s = {lease_s}\n");
+    fs::write(lake.project().join("lakebed.local.toml"), local).unwrap();
+    let (url, was_asked) = slow_site();
+    write(&lake, "seeds.txt", &format!("{url}/slow\n"));
+    (lake, was_asked)
+}
+
+#[test]
+fn giving_up_says_whose_lease_it_waits_for() {
+    let (lake, was_asked) = slow_lake(6);
+    kill_at_work(&lake, &CRAWL, &was_asked);
+    lake.run(&[
+        "crawl", "stop", "books", "--date", DAY, "--reason", "enough",
+    ])
+    .ok();
+    let give_up = with(&CLOSE, &["--give-up"]);
+    let red = lake.run(&give_up).code(10).says(&[
+        "1 request is held at `127.0.0.1:",
+        "where that is gone, its lease ends in ",
+        "at most, the same command ends the run",
+    ]);
+    assert!(!red.stderr.contains("--give-up"), "{red}");
+    lake.run(&CLOSE)
+        .code(10)
+        .says(&["--run day --give-up` ends the run as it is"]);
+    std::thread::sleep(Duration::from_secs(7));
+    lake.run(&give_up).code(10).prints(&["closed, red"]);
+}
+
+#[test]
+fn a_sample_says_whom_it_waits_for() {
+    let (lake, was_asked) = slow_lake(8);
+    let sample = ["source", "sample", "books", "--date", DAY];
+    kill_at_work(&lake, &sample, &was_asked);
+    lake.run(&sample).ok().says(&[
+        "waits for `127.0.0.1:",
+        "1 of the run `books 2026-11-30 sample-1` there are held by",
+        "its lease ends in ",
+    ]);
+}

@@ -1,0 +1,1 @@
+ALTER TABLE queue_request_state ADD COLUMN body_mark INTEGER NOT NULL DEFAULT 0;
