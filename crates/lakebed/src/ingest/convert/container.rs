@@ -10,24 +10,8 @@ use crate::ingest::json::{Scanner, SyntaxError, find_duplicate};
 use crate::ingest::raw::Raw;
 
 impl<'p> Row<'p> {
-    /// Converts the JSON value under the cursor. Lists and structs are read where they stand; every
-    /// other value is checked whole first.
-    #[inline(always)]
-    pub(crate) fn json_value(
-        &mut self,
-        plan: &'p ValuePlan,
-        scanner: &mut Scanner<'_>,
-        column: &mut Column,
-    ) -> Result<Got, SyntaxError> {
-        if plan.is_nested {
-            return self.json_nested(plan, scanner, column);
-        }
-        let mut raw = Raw::Null;
-        scanner.value_into(&mut raw)?;
-        Ok(self.value(plan, &raw, column))
-    }
-
-    fn json_nested(
+    /// Converts the JSON value under the cursor; lists and structs are read where they stand.
+    pub(crate) fn json_nested(
         &mut self,
         plan: &'p ValuePlan,
         scanner: &mut Scanner<'_>,

@@ -21,6 +21,8 @@ pub(crate) struct Memory {
     /// Position of the slot that followed a slot last time; the first one of an object.
     pub(crate) next_slot: Vec<usize>,
     pub(crate) first_slot: Vec<usize>,
+    /// How many objects are to be read before keys are guessed again.
+    pub(crate) guess_pauses: Vec<u32>,
     pub(crate) zones: Vec<ZoneCache>,
     /// Buffers of JSON texts and of typed numbers.
     pub(crate) text: String,
@@ -45,6 +47,7 @@ impl Memory {
             stamp: 0,
             next_slot: vec![0; plan.sizes.slots],
             first_slot: vec![0; plan.sizes.objects],
+            guess_pauses: vec![0; plan.sizes.objects],
             zones: vec![ZoneCache::default(); plan.sizes.zones],
             text: String::new(),
             number: String::new(),

@@ -3,10 +3,12 @@
 //! | file | what |
 //! | --- | --- |
 //! | `plan` | a schema version compiled for conversion: which input member feeds which field |
+//! | `names` | short names of members, found by their word |
 //! | `row` | the walk over one record and its members |
 //! | `dual` | one value into the fields of a `dual` group |
 //! | `cast` | a value of another form into the old type (`cast_old`) |
 //! | `value`, `container`, `native` | one value into one column by the rule of its type |
+//! | `direct` | JSON values of the usual types without a step between |
 //! | `refusal`, `trouble` | faults of the record with their places; unknown fields; reasons in words |
 //! | `number`, `money`, `moment`, `pattern`, `zone`, `token` | the grammars of values |
 //! | `column`, `texts` | columns that can be cut back to an earlier row |
@@ -19,6 +21,7 @@
 mod cast;
 mod column;
 mod container;
+mod direct;
 mod drift;
 mod dual;
 mod evidence;
@@ -26,6 +29,7 @@ mod fault;
 mod memory;
 mod moment;
 mod money;
+mod names;
 mod native;
 mod number;
 mod pattern;

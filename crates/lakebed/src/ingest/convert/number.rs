@@ -2,6 +2,8 @@
 //!
 //! Nothing passes through a float on its way to an integer or a decimal.
 
+use crate::ingest::json::ShortNumber;
+
 /// Why a number does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberTrouble {
@@ -174,17 +176,45 @@ impl Digits {
 #[inline]
 pub(crate) fn scaled(text: &str, precision: u8, scale: u8) -> Result<i128, NumberTrouble> {
     if let Some((negative, digits, fraction)) = short_decimal(text) {
-        let shift = usize::from(scale).checked_sub(fraction);
-        if let Some(power) = shift.and_then(|s| POWERS.get(s)) {
-            // 18 digits and the scale's 38 at most do not always fit; what does not takes the long way.
-            if let Some(value) = u128::from(digits).checked_mul(*power)
-                && value < POWERS[usize::from(precision).min(MAX_DIGITS)]
-            {
-                return signed(value, negative);
-            }
+        if let Some(value) = scaled_digits(digits, fraction, precision, scale) {
+            return signed(value, negative);
         }
     }
     scaled_long(text, precision, scale)
+}
+
+/// Digits of which `fraction` follow the point, at a decimal's scale; `None` where they do not fit.
+#[inline]
+fn scaled_digits(digits: u64, fraction: usize, precision: u8, scale: u8) -> Option<u128> {
+    let power = POWERS.get(usize::from(scale).checked_sub(fraction)?)?;
+    // 18 digits and the scale's 38 at most do not always fit; what does not takes the long way.
+    let value = u128::from(digits).checked_mul(*power)?;
+    (value < POWERS[usize::from(precision).min(MAX_DIGITS)]).then_some(value)
+}
+
+/// As [`scaled`], of a number that was read already; `None` where the long way must look at it.
+#[inline]
+pub(crate) fn short_scaled(number: ShortNumber, precision: u8, scale: u8) -> Option<i128> {
+    let value = scaled_digits(number.digits, number.fraction, precision, scale)?;
+    i128::try_from(value).ok()
+}
+
+/// As [`float`], of a number that was read already; `None` where it has too many digits to be exact.
+#[inline]
+pub(crate) fn short_float(number: ShortNumber) -> Option<f64> {
+    const POWERS: [f64; 16] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+    ];
+    if number.count > 15 {
+        return None;
+    }
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "integers of 15 digits are exact in a double"
+    )]
+    let digits = number.digits as f64;
+    // Both are exact, so the quotient is rounded once, as the decimal itself would be.
+    Some(digits / POWERS.get(number.fraction)?)
 }
 
 /// Sign, digits and number of fraction digits of a plain number of at most 18 digits.

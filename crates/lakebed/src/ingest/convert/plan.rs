@@ -21,9 +21,10 @@ use crate::error::{Error, Result};
 use crate::ingest::convert::cast::CastPlan;
 use crate::ingest::convert::moment::EpochUnit;
 use crate::ingest::convert::money::MoneyPlan;
+use crate::ingest::convert::names::ShortNames;
 use crate::ingest::convert::pattern::Pattern;
 use crate::ingest::convert::token::Tokens;
-use crate::ingest::json::is_same;
+use crate::ingest::json::{ShortKey, is_same};
 use crate::registry::Cast;
 use crate::spec::{
     Ambiguous, CastSpec, ChangeKind, FieldSpec, FieldType, ReadSpec, SCHEMALESS_VERSION,
@@ -86,6 +87,8 @@ pub(crate) struct ObjectPlan {
     pub(crate) slots: Vec<Slot>,
     /// The names are the schema's, so no input chooses what is in it: a fast hash does.
     names: HashMap<String, usize, FixedState>,
+    /// Those that are short, once all are entered.
+    short: ShortNames,
 }
 
 /// An input member that is read.
@@ -122,6 +125,21 @@ impl ObjectPlan {
             id: take(&mut sizes.objects),
             slots: Vec::new(),
             names: HashMap::default(),
+            short: ShortNames::new(std::iter::empty()),
+        }
+    }
+
+    /// The slot of that key, by position.
+    #[inline(always)]
+    pub(crate) fn find_short(&self, key: ShortKey) -> Option<usize> {
+        self.short.find(key)
+    }
+
+    /// Makes short names ready to be found.
+    fn index_names(&mut self) {
+        self.short = ShortNames::new(self.slots.iter().map(|s| s.name.as_str()));
+        for below in self.slots.iter_mut().filter_map(|s| s.below.as_mut()) {
+            below.index_names();
         }
     }
 
@@ -347,6 +365,7 @@ impl Compiler<'_> {
             fields.push(field);
         }
         input.mark_readers(specs);
+        input.index_names();
         Ok(Level { fields, input })
     }
 

@@ -12,7 +12,7 @@ use crate::ingest::convert::plan::{FieldPlan, Level, ObjectPlan, Plan, Slot};
 use crate::ingest::convert::presence::Presence;
 use crate::ingest::convert::refusal::{Fault, Note, Refusal};
 use crate::ingest::convert::typed;
-use crate::ingest::json::{Scanner, SyntaxError, Unescaped, find_duplicate, unescaped};
+use crate::ingest::json::{Key, Scanner, SyntaxError, Unescaped, find_duplicate, unescaped};
 use crate::ingest::native::NativeValue;
 use crate::ingest::raw::Raw;
 
@@ -147,17 +147,27 @@ impl<'p> Row<'p> {
         let stamp = self.memory.next_stamp();
         let mut unknown: Vec<Cow<'_, str>> = Vec::new();
         let mut likely = self.memory.first_slot[object.id];
+        let mut guesses = Guesses::begin(&mut self.memory.guess_pauses[object.id]);
         let mut previous = None;
         let mut first = true;
         loop {
-            let slot = match self.take_likely(scanner, object, likely, first) {
-                Some(slot) => slot,
-                None => {
-                    let Some(key) = scanner.next_key(first)? else {
-                        break;
-                    };
-                    let Some(position) = object.find(&unescaped(key.body, key.escaped), likely)
-                    else {
+            let guess = guesses
+                .on
+                .then(|| self.take_likely(scanner, object, likely, first));
+            let slot = if let Some(Some(slot)) = guess {
+                guesses.right += 1;
+                slot
+            } else {
+                guesses.wrong += 1;
+                match next_member(scanner, object, first)? {
+                    Member::Known(position) => {
+                        match previous {
+                            Some(slot) => self.memory.next_slot[slot] = position,
+                            None => self.memory.first_slot[object.id] = position,
+                        }
+                        &object.slots[position]
+                    }
+                    Member::Unknown(key) => {
                         first = false;
                         let raw = scanner.value()?;
                         unknown.push(unescaped(key.body, key.escaped));
@@ -165,12 +175,8 @@ impl<'p> Row<'p> {
                             self.unknown_json(key, &raw, at.is_top);
                         }
                         continue;
-                    };
-                    match previous {
-                        Some(slot) => self.memory.next_slot[slot] = position,
-                        None => self.memory.first_slot[object.id] = position,
                     }
-                    &object.slots[position]
+                    Member::None => break,
                 }
             };
             first = false;
@@ -178,6 +184,7 @@ impl<'p> Row<'p> {
             likely = self.memory.next_slot[slot.id];
             self.json_member(slot, scanner, (&at, stamp), columns)?;
         }
+        guesses.end(&mut self.memory.guess_pauses[object.id]);
         if let Some(name) = find_duplicate(&mut unknown) {
             let name = name.to_owned();
             self.duplicate_key(&name, None);
@@ -485,6 +492,78 @@ impl<'p> Row<'p> {
             }
         }
     }
+}
+
+/// After an object whose keys were guessed wrong more often than right, so many are read without guesses.
+const GUESS_PAUSE: u32 = 31;
+
+/// Guesses of the keys of one object.
+struct Guesses {
+    on: bool,
+    right: usize,
+    /// Keys that were not guessed.
+    wrong: usize,
+}
+
+impl Guesses {
+    fn begin(pause: &mut u32) -> Self {
+        let on = *pause == 0;
+        *pause = pause.saturating_sub(1);
+        Self {
+            on,
+            right: 0,
+            wrong: 0,
+        }
+    }
+
+    fn end(&self, pause: &mut u32) {
+        // The end of the object is no key, and counts as wrong.
+        if self.on && self.wrong > self.right + 1 {
+            *pause = GUESS_PAUSE;
+        }
+    }
+}
+
+/// What follows in an object.
+enum Member<'a> {
+    /// A member that is read, its key passed: the slot by position.
+    Known(usize),
+    /// Another one, its key passed.
+    Unknown(Key<'a>),
+    /// Nothing: the object is passed.
+    None,
+}
+
+#[inline(always)]
+fn next_member<'a>(
+    scanner: &mut Scanner<'a>,
+    object: &ObjectPlan,
+    first: bool,
+) -> Result<Member<'a>, SyntaxError> {
+    if let Some((key, end)) = scanner.short_key(first)
+        && let Some(position) = object.find_short(key)
+    {
+        scanner.seek(end);
+        return Ok(Member::Known(position));
+    }
+    other_member(scanner, object, first)
+}
+
+/// As [`next_member`], for any key.
+fn other_member<'a>(
+    scanner: &mut Scanner<'a>,
+    object: &ObjectPlan,
+    first: bool,
+) -> Result<Member<'a>, SyntaxError> {
+    let Some(key) = scanner.next_key(first)? else {
+        return Ok(Member::None);
+    };
+    Ok(
+        match object.find(&unescaped(key.body, key.escaped), usize::MAX) {
+            Some(position) => Member::Known(position),
+            None => Member::Unknown(key),
+        },
+    )
 }
 
 /// Where members are being read.

@@ -33,7 +33,7 @@ pub(crate) enum TextOrigin {
 
 /// Presence of a text that is stored as text; looks no further than its first visible character.
 #[inline]
-fn text_presence(bytes: &[u8]) -> Presence {
+pub(crate) fn text_presence(bytes: &[u8]) -> Presence {
     match bytes.first() {
         None => Presence::Empty,
         // No White_Space character begins with one of these (they begin with C2, E1, E2 or E3).
@@ -99,7 +99,12 @@ impl<'p> Row<'p> {
     }
 
     /// A JSON string with escapes.
-    fn escaped_text(&mut self, plan: &'p ValuePlan, body: &str, column: &mut Column) -> Got {
+    pub(crate) fn escaped_text(
+        &mut self,
+        plan: &'p ValuePlan,
+        body: &str,
+        column: &mut Column,
+    ) -> Got {
         match (&plan.kind, &mut *column) {
             (Kind::Text { .. }, Column::Text(texts)) if plan.nulls.is_empty() => {
                 let mut text = std::mem::take(&mut self.memory.text);
@@ -211,7 +216,7 @@ impl<'p> Row<'p> {
 
     /// Stores a value that was read, or says why it was not.
     #[inline]
-    fn put<T: ArrowNativeType, E: Into<Trouble>>(
+    pub(crate) fn put<T: ArrowNativeType, E: Into<Trouble>>(
         &mut self,
         plan: &ValuePlan,
         text: &str,
@@ -271,7 +276,7 @@ impl<'p> Row<'p> {
     }
 
     #[inline]
-    fn push_text(&mut self, texts: &mut Texts, text: &str, presence: Presence) -> Got {
+    pub(crate) fn push_text(&mut self, texts: &mut Texts, text: &str, presence: Presence) -> Got {
         match texts.push(text) {
             Ok(()) => Got::Value(presence),
             Err(e) => self.too_large(e),
@@ -360,7 +365,7 @@ impl<'p> Row<'p> {
         got
     }
 
-    fn timestamp_text(
+    pub(crate) fn timestamp_text(
         &mut self,
         plan: &'p TimestampPlan,
         text: &str,

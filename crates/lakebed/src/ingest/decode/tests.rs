@@ -13,6 +13,7 @@ mod csv;
 mod dual;
 mod hostile;
 mod json;
+mod keys;
 mod properties;
 mod rules;
 mod typed;

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `scanner` | tokens and values by their text; nested values are checked without recursion |
+//! | `scanner` | tokens and values by their text; nested values are checked without recursion; usual keys and values in one pass |
 //! | `strings` | resolving escapes |
 //! | `mend` | lone surrogates in a text that is kept |
 //! | `compact` | minimal white space, duplicate keys, NaN inside a value |
@@ -21,6 +21,6 @@ mod strings;
 pub(crate) use compact::find_duplicate;
 pub use compact::{CompactTrouble, compact_into};
 pub(crate) use mend::mend_surrogates;
-pub(crate) use scanner::is_same;
 pub use scanner::{Key, Scanner, SyntaxError};
+pub(crate) use scanner::{ShortKey, ShortNumber, is_same};
 pub use strings::{Unescaped, unescape_into, unescaped};

@@ -3,7 +3,11 @@
 //! Nested values are checked with a bit stack instead of recursion, so depth costs a bit a level and
 //! can never overflow the program's stack.
 
+mod take;
+
 use std::fmt;
+
+pub(crate) use take::{ShortKey, ShortNumber};
 
 use crate::ingest::raw::{NonFinite, Raw};
 
@@ -67,6 +71,12 @@ pub(crate) fn is_same(a: &[u8], b: &str) -> bool {
         return x == y && a.last_chunk::<4>() == b.last_chunk::<4>();
     }
     a.iter().zip(b).all(|(x, y)| x == y)
+}
+
+/// Whether a number or literal cannot end before this byte.
+#[inline(always)]
+fn is_word_byte(b: &u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'.' | b'+' | b'-' | b'_' | b'"')
 }
 
 /// A stack of booleans that takes any depth.
@@ -306,11 +316,7 @@ impl<'a> Scanner<'a> {
     #[inline(always)]
     fn end_of_word(&self) -> Result<(), SyntaxError> {
         match self.peek() {
-            Some(b)
-                if b.is_ascii_alphanumeric() || matches!(b, b'.' | b'+' | b'-' | b'_' | b'"') =>
-            {
-                self.error("expected the end of the value")
-            }
+            Some(b) if is_word_byte(&b) => self.error("expected the end of the value"),
             _ => Ok(()),
         }
     }
@@ -359,7 +365,7 @@ impl<'a> Scanner<'a> {
 
     /// The string under the cursor: the text between its quotes and whether it holds a backslash.
     #[inline(always)]
-    fn string(&mut self) -> Result<(&'a str, bool), SyntaxError> {
+    pub(crate) fn string(&mut self) -> Result<(&'a str, bool), SyntaxError> {
         let bytes = self.text.as_bytes();
         let start = self.at + 1;
         let mut at = start;
