@@ -175,10 +175,10 @@ impl Digits {
 /// (leading zeros and exponents allowed).
 #[inline]
 pub(crate) fn scaled(text: &str, precision: u8, scale: u8) -> Result<i128, NumberTrouble> {
-    if let Some((negative, digits, fraction)) = short_decimal(text) {
-        if let Some(value) = scaled_digits(digits, fraction, precision, scale) {
-            return signed(value, negative);
-        }
+    if let Some((negative, digits, fraction)) = short_decimal(text)
+        && let Some(value) = scaled_digits(digits, fraction, precision, scale)
+    {
+        return signed(value, negative);
     }
     scaled_long(text, precision, scale)
 }
