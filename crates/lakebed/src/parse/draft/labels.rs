@@ -4,6 +4,7 @@ use scraper::ElementRef;
 
 use crate::config::{FieldConfig, FieldMap, FieldTable, StepConfig};
 use crate::parse::draft::build::Builder;
+use crate::parse::draft::forms;
 use crate::parse::draft::names;
 use crate::parse::draft::seen::{Seen, classes, collapsed, quoted, text_in};
 
@@ -431,29 +432,7 @@ fn rows(pages: &[Seen<'_>], builder: &mut Builder<'_>, table: ElementRef<'_>, cs
         true => format!("{css} > tbody > tr"),
         false => format!("{css} > tbody > tr:nth-of-type(n+2)"),
     };
-    let mut field = Vec::new();
-    for (n, head) in (1..).zip(&heads) {
-        let name = names::of_label(&text_in(*head)).unwrap_or_else(|| format!("column_{n}"));
-        let cell = format!("td:nth-of-type({n})");
-        let texts = pages
-            .iter()
-            .flat_map(|page| page.select(&format!("{each} > {cell}")));
-        let texts: Vec<String> = texts.map(text_in).collect();
-        let clean = super::forms::of(&name, &texts, builder.zone());
-        let table = FieldTable {
-            css: Some(format!("{cell} ::text")),
-            join: Some(String::new()),
-            clean,
-            ..FieldTable::default()
-        };
-        field.push((
-            name,
-            FieldConfig {
-                is_short: false,
-                table,
-            },
-        ));
-    }
+    let field = columns(pages, builder, &heads, &each);
     let name = classes(table)
         .next()
         .and_then(names::of_class)
@@ -483,4 +462,32 @@ fn rows(pages: &[Seen<'_>], builder: &mut Builder<'_>, table: ElementRef<'_>, cs
     };
     builder.put(&name, table, &texts);
     true
+}
+
+/// The members of such an object, one for each column.
+fn columns(
+    pages: &[Seen<'_>],
+    builder: &Builder<'_>,
+    heads: &[ElementRef<'_>],
+    each: &str,
+) -> Vec<(String, FieldConfig)> {
+    let column = |(n, head): (usize, &ElementRef<'_>)| {
+        let name = names::of_label(&text_in(*head)).unwrap_or_else(|| format!("column_{n}"));
+        let cell = format!("td:nth-of-type({n})");
+        let cells = format!("{each} > {cell}");
+        let texts = pages.iter().flat_map(|page| page.select(&cells));
+        let texts: Vec<String> = texts.map(text_in).collect();
+        let table = FieldTable {
+            css: Some(format!("{cell} ::text")),
+            join: Some(String::new()),
+            clean: forms::of(&name, &texts, builder.zone()),
+            ..FieldTable::default()
+        };
+        let config = FieldConfig {
+            is_short: false,
+            table,
+        };
+        (name, config)
+    };
+    (1..).zip(heads).map(column).collect()
 }

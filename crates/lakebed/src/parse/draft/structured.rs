@@ -97,19 +97,7 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     };
     table.required = true;
     let numbers: Vec<String> = texts.iter().map(|t| digits(t)).collect();
-    // `17.html` and `item-17` are 17; a slug with a year in it is itself.
-    let is_numbered = texts.iter().zip(&numbers).all(|(text, n)| {
-        let stem = text.split('.').next().unwrap_or(text);
-        let rest = stem.trim_matches(|c: char| c.is_ascii_digit());
-        !n.is_empty()
-            && !n.starts_with('0')
-            && n.len() <= 18
-            && rest
-                .chars()
-                .all(|c| c.is_ascii_alphabetic() || c == '-' || c == '_')
-            && rest.len() <= 12
-    });
-    if is_numbered && differ(&numbers) {
+    if texts.iter().all(|t| is_numbered(t)) && differ(&numbers) {
         let is_bare = texts == numbers;
         if !is_bare {
             table.clean.push(StepConfig::Regex(r"\d+".to_owned()));
@@ -119,6 +107,16 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             .push(StepConfig::Int(crate::config::NumberMarks::default()));
     }
     builder.put("id", table, &texts);
+}
+
+/// `17.html` and `item-17` are 17; a slug with a year in it is itself, and 007 is no number.
+fn is_numbered(text: &str) -> bool {
+    let number = digits(text);
+    let stem = text.split('.').next().unwrap_or(text);
+    let rest = stem.trim_matches(|c: char| c.is_ascii_digit());
+    let is_word = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
+    let is_count = !number.is_empty() && !number.starts_with('0') && number.len() <= 18;
+    is_count && rest.chars().all(is_word) && rest.len() <= 12
 }
 
 /// The first run of digits.

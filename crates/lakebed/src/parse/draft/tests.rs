@@ -1,3 +1,5 @@
+//! What is drafted for pages of shops as there are, and of what no draft can be made.
+
 use super::*;
 use crate::parse::FixturePage;
 use crate::spec::{CaptureRecord, RunKey};
