@@ -62,8 +62,8 @@ def run(name: str, body: str, binary: pathlib.Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lakebed", required=True, type=pathlib.Path)
-    binary = parser.parse_args().lakebed.resolve()
+    parser.add_argument("--lakebed", type=pathlib.Path, help="run the blocks with this binary; without it the pages are only compared")
+    binary = parser.parse_args().lakebed
     self_check()
     english = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
     chinese = blocks((ROOT / "README.zh.md").read_text(encoding="utf-8"))
@@ -77,8 +77,8 @@ def main() -> int:
         print("README.md: no block is run")
         good = False
     for (kind, name), body in english.items():
-        if kind == "run":
-            good = run(name, body, binary) and good
+        if kind == "run" and binary:
+            good = run(name, body, binary.resolve()) and good
     return 0 if good else 1
 
 
