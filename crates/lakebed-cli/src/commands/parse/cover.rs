@@ -1,4 +1,5 @@
-//! Fixtures for rules that were drafted: enough pages that each field has a value on one of them.
+//! Fixtures for rules that were drafted: enough pages that each field has a value on one of them, none on another, and
+//! where it has words on some pages and numbers on others, both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,15 +15,30 @@ use crate::context::Globals;
 
 /// Fixtures of a kind of pages.
 const MAX_OF_KIND: usize = 5;
+/// Characters of a text whose words and numbers are told apart; a longer one has both.
+const MAX_SHORT_CHARS: usize = 30;
 
 /// What the fixtures of a kind have.
 #[derive(Default)]
 struct Covered {
     pages: usize,
-    fields: BTreeSet<String>,
+    features: BTreeSet<Feature>,
 }
 
-/// Keeps of each kind the first page, then each time the one that has most fields which no fixture has.
+/// What a page shows of a field.
+type Feature = (String, Shown);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shown {
+    Nothing,
+    Something,
+    /// `sold out`
+    Words,
+    /// `3 left`
+    Numbers,
+}
+
+/// Keeps of each kind the first page, then each time the one that shows most of what no fixture shows.
 pub(crate) fn cover(pages: &[KeptPage], ruled: &Ruled, globals: &Globals<'_>) -> Result<()> {
     let mut kinds: BTreeMap<String, Covered> = BTreeMap::new();
     let mut urls = BTreeSet::new();
@@ -35,50 +51,72 @@ pub(crate) fn cover(pages: &[KeptPage], ruled: &Ruled, globals: &Globals<'_>) ->
         if let Some(kind) = &parsed.page {
             let covered = kinds.entry(kind.clone()).or_default();
             covered.pages += 1;
-            covered.fields.extend(filled_of(&parsed));
+            covered.features.extend(features_of(&parsed));
         }
     }
     let mut left = Vec::new();
     for kept in pages.iter().filter(|(page, _)| !urls.contains(&page.url)) {
         let parsed = ruled.parse(&kept.0, "page", &kept.1)?;
-        let fields = filled_of(&parsed);
-        left.extend(parsed.page.map(|kind| (kind, fields, kept)));
+        let features = features_of(&parsed);
+        left.extend(parsed.page.map(|kind| (kind, features, kept)));
     }
     let names: BTreeSet<String> = left.iter().map(|(kind, ..)| kind.clone()).collect();
     for kind in names {
         let covered = kinds.entry(kind.clone()).or_default();
         while covered.pages < MAX_OF_KIND {
-            let adds = |fields: &BTreeSet<String>| fields.difference(&covered.fields).count();
+            let adds = |shown: &BTreeSet<Feature>| shown.difference(&covered.features).count();
             let of_kind = left.iter().filter(|(own, ..)| *own == kind);
             // Of equally good ones the first.
-            let best = of_kind.rev().max_by_key(|(_, fields, _)| adds(fields));
-            let is_wanted = |fields: &BTreeSet<String>| covered.pages == 0 || adds(fields) > 0;
-            let Some((_, fields, (page, body))) = best.filter(|(_, f, _)| is_wanted(f)) else {
+            let best = of_kind.rev().max_by_key(|(_, shown, _)| adds(shown));
+            let is_wanted = |shown: &BTreeSet<Feature>| covered.pages == 0 || adds(shown) > 0;
+            let Some((_, shown, (page, body))) = best.filter(|(_, f, _)| is_wanted(f)) else {
                 break;
             };
             save(&free_name(&kind, ruled), (page, body), ruled, globals)?;
             covered.pages += 1;
-            covered.fields.extend(fields.iter().cloned());
+            covered.features.extend(shown.iter().cloned());
         }
     }
     Ok(())
 }
 
-/// The fields that have a value in a record of the page.
-fn filled_of(parsed: &ParsedPage) -> BTreeSet<String> {
-    let is_filled = |value: &Datum| match value {
+/// What the records of the page show of each field.
+fn features_of(parsed: &ParsedPage) -> BTreeSet<Feature> {
+    let mut features = BTreeSet::new();
+    for record in &parsed.records {
+        if let Datum::Object(members) = &record.record {
+            let shown = members
+                .iter()
+                .flat_map(|(name, value)| shown_of(value).map(|shown| (name.clone(), shown)));
+            features.extend(shown);
+        }
+    }
+    features
+}
+
+fn shown_of(value: &Datum) -> impl Iterator<Item = Shown> {
+    let is_filled = match value {
         Datum::Null => false,
         Datum::List(values) => !values.is_empty(),
         Datum::Text(_) | Datum::Number(_) | Datum::Bool(_) | Datum::Object(_) => true,
     };
-    let mut fields = BTreeSet::new();
-    for record in &parsed.records {
-        if let Datum::Object(members) = &record.record {
-            let filled = members.iter().filter(|(_, value)| is_filled(value));
-            fields.extend(filled.map(|(name, _)| name.clone()));
+    let kind = match value {
+        Datum::Text(text) if text.chars().count() <= MAX_SHORT_CHARS => {
+            let has_digit = text.chars().any(|c| c.is_ascii_digit());
+            Some(if has_digit {
+                Shown::Numbers
+            } else {
+                Shown::Words
+            })
         }
-    }
-    fields
+        _ => None,
+    };
+    let some = if is_filled {
+        Shown::Something
+    } else {
+        Shown::Nothing
+    };
+    std::iter::once(some).chain(kind)
 }
 
 /// The kind's own name, else with a number.

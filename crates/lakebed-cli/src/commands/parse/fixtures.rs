@@ -1,5 +1,6 @@
 //! `parse --test`: what the rules give for the pages of `fixtures/`, compared with what is expected.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use crate::commands::parse::page::try_file;
 use crate::commands::parse::{PARSE_ANSWER_FORMAT, Ruled, write};
 use crate::context::Globals;
 use crate::exit::Exit;
+use crate::table::message_text;
 
 /// Ends of the names of fixtures' pages.
 const PAGE_SUFFIXES: [&str; 5] = ["html", "htm", "json", "xml", "txt"];
@@ -192,16 +194,7 @@ fn tell_test(answer: &TestAnswer, source: &SourceName, globals: &Globals<'_>) ->
             (true, _) => "different",
         };
         printer.line(format!("{}: {verdict}", page.name))?;
-        let shown = |value: &Option<serde_json::Value>| {
-            value
-                .as_ref()
-                .map_or("nothing".to_owned(), ToString::to_string)
-        };
-        for d in &page.differences {
-            printer.line(format!("  {}", d.path))?;
-            printer.line(format!("    expected {}", shown(&d.expected)))?;
-            printer.line(format!("    found    {}", shown(&d.found)))?;
-        }
+        tell_differences(page, answer.wrote, globals)?;
     }
     if let Some(page) = answer.pages.iter().find(|p| p.gone) {
         printer.hint(format!(
@@ -213,6 +206,41 @@ fn tell_test(answer: &TestAnswer, source: &SourceName, globals: &Globals<'_>) ->
         printer.hint(format!(
             "if that is right: `lakebed parse {source} --test --write`, and look at the difference in git"
         ));
+    }
+    Ok(())
+}
+
+/// What a page gives otherwise than expected. Of what was written anew, members that came or went are told by name alone:
+/// those of a field that was taken away stand in every record.
+fn tell_differences(page: &TestedPage, wrote: bool, globals: &Globals<'_>) -> Result<()> {
+    let printer = globals.printer;
+    let (mut gone, mut new) = (BTreeSet::new(), BTreeSet::new());
+    let shown = |value: &Option<serde_json::Value>| {
+        value
+            .as_ref()
+            .map_or("nothing".to_owned(), ToString::to_string)
+    };
+    for d in &page.differences {
+        let member = d.path.rsplit_once(".record.").map(|(_, member)| member);
+        match (member, &d.expected, &d.found) {
+            (Some(member), Some(_), None) if wrote => {
+                gone.insert(member);
+            }
+            (Some(member), None, Some(_)) if wrote => {
+                new.insert(member);
+            }
+            (_, expected, found) => {
+                printer.line(format!("  {}", d.path))?;
+                printer.line(format!("    expected {}", shown(expected)))?;
+                printer.line(format!("    found    {}", shown(found)))?;
+            }
+        }
+    }
+    for (what, members) in [("no longer", gone), ("new", new)] {
+        if !members.is_empty() {
+            let members: Vec<&str> = members.into_iter().collect();
+            printer.line(format!("  {what}: {}", message_text(&members.join(", "))))?;
+        }
     }
     Ok(())
 }

@@ -224,7 +224,7 @@ fn tell(files: &[(PathBuf, String)], source: &SourceConfig, globals: &Globals<'_
     }
     let name = &source.name;
     printer.hint(format!(
-        "next: `lakebed source sample {name} --limit 10 --save` fetches a few pages, `lakebed parse {name} --try PAGE` shows what the rules give, \
+        "next: `lakebed source sample {name} --draft` fetches a few pages and drafts rules from them (`--save` keeps pages for the rules that are there), `lakebed parse {name} --try PAGE` shows what the rules give, \
          `lakebed parse {name} --schema` writes the schema that follows from them, `lakebed source test {name}` says what is missing"
     ));
     Ok(())

@@ -18,6 +18,8 @@ use crate::spec::Datum;
 
 /// Fields of a draft.
 const MAX_FIELDS: usize = 40;
+/// Characters of a sample beside another.
+const MAX_SAMPLE_CHARS: usize = 20;
 
 /// A field: its name, its rule, and the number of the way that found it.
 type Drafting = (String, FieldTable, usize);
@@ -165,11 +167,24 @@ fn told_once(fields: Vec<Drafting>, given: &[Vec<Option<String>>]) -> Vec<Drafte
                 is_short: false,
                 table,
             },
-            sample: values.into_iter().flatten().next().unwrap_or_default(),
+            sample: sample_of(values.into_iter().flatten()),
             on_pages,
         });
     }
     drafted
+}
+
+/// The first value; behind it the first one with words where that has a number, or a number where that has none:
+/// `庫存 1 件 / 已售完`.
+fn sample_of(mut values: impl Iterator<Item = String>) -> String {
+    let is_short = |text: &str| text.chars().count() <= MAX_SAMPLE_CHARS;
+    let has_digit = |text: &str| text.chars().any(|c| c.is_ascii_digit());
+    let first = values.next().unwrap_or_default();
+    let other = values.find(|other| is_short(other) && has_digit(other) != has_digit(&first));
+    match other.filter(|_| is_short(&first)) {
+        Some(other) => format!("{first} / {other}"),
+        None => first,
+    }
 }
 
 fn rules_of(source: &SourceName, fields: &[Drafting]) -> Option<Rules> {

@@ -44,8 +44,19 @@ const CODES: [&str; 6] = ["code", "isbn", "phone", "sku", "zip", "postcode"];
 /// A whole number with more digits is a code more often than a count.
 const MAX_COUNT_DIGITS: usize = 12;
 
-/// The steps after which the texts of a field are values.
+/// So many pages, where there are more, must have a field before its texts are taken for more than texts: what one page
+/// writes says little of the others, and a value that does not fit costs its record.
+const MIN_SEEN: usize = 3;
+/// How units begin that are measured, not counted: the next number may have digits behind the point.
+const MEASURES: [&str; 36] = [
+    "mm", "cm", "km", "kg", "mg", "ml", "g", "l", "m", "inch", "in", "ft", "lb", "oz", "gb", "tb",
+    "hz", "khz", "mhz", "ghz", "w", "v", "mah", "fps", "°", "%", "坪", "平", "公", "斤", "吋",
+    "英", "毫", "厘", "米", "克",
+];
+
+/// The steps after which the texts of a field are values; `texts` has one for each page, empty where it has none.
 pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
+    let pages = texts.len();
     let texts: Vec<String> = texts.iter().map(|t| super::seen::collapsed(t)).collect();
     let texts: Vec<&str> = texts
         .iter()
@@ -55,10 +66,11 @@ pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
     if texts.is_empty() {
         return vec![StepConfig::Collapse];
     }
-    let times = times(&texts, zone);
-    times
-        .or_else(|| days(&texts))
-        .or_else(|| number(name, &texts))
+    let is_enough = texts.len() == pages || texts.len() >= MIN_SEEN;
+    let moment = || times(&texts, zone).or_else(|| days(&texts));
+    let moment = if is_enough { moment() } else { None };
+    moment
+        .or_else(|| number(name, &texts, is_enough))
         .unwrap_or_else(|| vec![StepConfig::Collapse])
 }
 
@@ -134,6 +146,7 @@ const NO_UNITS: [char; 10] = ['號', '号', '樓', '楼', '層', '层', '室', '
 struct Number<'t> {
     digits: &'t str,
     around: String,
+    after: &'t str,
 }
 
 impl<'t> Number<'t> {
@@ -151,7 +164,11 @@ impl<'t> Number<'t> {
         let is_plain = ABOUT.contains(&before.trim()) && is_unit(after);
         let around = format!("{before}{after}");
         let is_number = is_one && is_short && (is_money(&around) || is_plain);
-        is_number.then_some(Self { digits, around })
+        is_number.then_some(Self {
+            digits,
+            around,
+            after,
+        })
     }
 
     fn is_code(&self) -> bool {
@@ -178,7 +195,17 @@ fn is_unit(after: &str) -> bool {
         && !is_stuck
 }
 
-fn number(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
+/// Whether the unit behind a number is one of measures: `mm`, `公斤`, `坪`.
+fn is_measured(after: &str) -> bool {
+    let unit = after.trim().to_lowercase();
+    let word: String = unit.chars().take_while(char::is_ascii_alphabetic).collect();
+    MEASURES.iter().any(|measure| match word.is_empty() {
+        true => unit.starts_with(measure),
+        false => word == *measure,
+    })
+}
+
+fn number(name: &str, texts: &[&str], is_enough: bool) -> Option<Vec<StepConfig>> {
     let numbers: Vec<Number<'_>> = texts.iter().filter_map(|t| Number::of(t)).collect();
     let is_money = MONEY_NAMES.contains(&name) || numbers.iter().any(|n| is_money(&n.around));
     // `negotiable` among prices is no value; among other things, a word says that they are words.
@@ -190,6 +217,12 @@ fn number(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
     if numbers.is_empty() || numbers.len() < enough {
         return None;
     }
+    // `135 全片幅` wherever there is a value: words that have a number in them.
+    let is_fixed = texts.len() >= MIN_SEEN && texts.iter().all(|text| Some(text) == texts.first());
+    let is_bare = numbers.iter().all(|n| n.around.is_empty());
+    if !is_money && (!is_enough || (is_fixed && !is_bare)) {
+        return None;
+    }
     let is_code = CODES.contains(&name) || numbers.iter().any(Number::is_code);
     if is_code && !is_money {
         return None;
@@ -197,13 +230,14 @@ fn number(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
     let mut marks = marks_of(&numbers)?;
     let point = marks.decimal.unwrap_or('.');
     let has_fraction = numbers.iter().any(|n| n.digits.contains(point));
-    let is_bare = !is_money && numbers.iter().all(|n| n.around.is_empty());
+    let is_measured = numbers.iter().any(|n| is_measured(n.after));
+    let is_bare = !is_money && is_bare;
     // Out of a longer text the `1,280` of another page must not be taken as 1.
     if !is_bare && marks.thousands.is_none() {
         marks.thousands = Some(',');
     }
     let regex = (!is_bare).then(|| StepConfig::Regex(r"\d[\d.,]*".to_owned()));
-    let number = match is_money || has_fraction {
+    let number = match is_money || has_fraction || is_measured {
         true => StepConfig::Decimal(marks),
         false => StepConfig::Int(marks),
     };
@@ -273,6 +307,14 @@ mod tests {
             ("x", &["12.5", "7"], r#"["decimal"]"#),
             ("x", &["12,800"], r#"[{ int = { thousands = "," } }]"#),
             ("x", &["1.280,50 €"], continental),
+            ("x", &["805 g", "1,200 g", "90 g"], &decimal),
+            ("x", &["82mm", "77mm"], &decimal),
+            ("x", &["3 組", "4 組"], &int),
+            // Seen on too few pages, or everywhere alike.
+            ("x", &["10", "", ""], text),
+            ("x", &["2026-11-28", "", ""], text),
+            ("x", &["135 全片幅", "135 全片幅", "135 全片幅"], text),
+            ("price", &["NT$ 800", "", ""], &decimal),
             ("x", &["007", "12"], text),
             ("isbn", &["9789571234567"], text),
             ("x", &["12", "many"], text),

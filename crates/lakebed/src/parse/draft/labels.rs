@@ -1,17 +1,16 @@
-//! Values that stand beside a label: definition lists, tables, `label: value`, microdata; and tables with a head.
+//! Values that stand beside a label: definition lists, tables of two columns, `label: value`, microdata.
 
 use scraper::ElementRef;
 
-use crate::config::{FieldConfig, FieldMap, FieldTable, StepConfig};
+use crate::config::{FieldTable, StepConfig};
 use crate::parse::draft::build::Builder;
-use crate::parse::draft::forms;
 use crate::parse::draft::names;
 use crate::parse::draft::seen::{Seen, classes, collapsed, quoted, text_in};
 
 /// Characters of a label.
 const MAX_LABEL_CHARS: usize = 30;
-/// Columns of a table of which each row is an object.
-const MAX_COLUMNS: usize = 12;
+/// Characters of a value behind its label in one text; what is longer is prose that has a colon.
+const MAX_WITHIN_CHARS: usize = 80;
 
 pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known: Vec<String> = Vec::new();
@@ -28,21 +27,6 @@ pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         }
     }
     microdata(pages, builder);
-    let tables = pages
-        .iter()
-        .flat_map(|page| page.content().into_iter().map(move |e| (page, e)));
-    let tables: Vec<(&Seen<'_>, ElementRef<'_>)> = tables
-        .filter(|(_, e)| e.value().name() == "table")
-        .collect();
-    let mut done: Vec<String> = Vec::new();
-    for (page, table) in tables {
-        if let Some(css) = page.selector(&[table])
-            && !done.contains(&css)
-            && rows(pages, builder, table, &css)
-        {
-            done.push(css);
-        }
-    }
 }
 
 /// A value and what says what it is.
@@ -71,7 +55,7 @@ impl Pair<'_> {
                 None => previous(first).map(text_in)?,
             };
             let wrong = wrong.trim_end_matches([':', '：', ' ']).to_owned();
-            if wrong == self.label || wrong.is_empty() {
+            if wrong == collapsed(&self.label) || wrong.is_empty() {
                 return None;
             }
             label.push_str(&format!(":not(:contains({}))", quoted(&wrong)));
@@ -104,7 +88,10 @@ fn pair_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
                 None
             }
         }
-        (Some(label), "span" | "div" | "p" | "strong" | "b" | "em" | "a" | "time") => {
+        (
+            Some(label),
+            "span" | "div" | "p" | "strong" | "b" | "em" | "i" | "a" | "time" | "small" | "font",
+        ) => {
             let row = element.parent().and_then(ElementRef::wrap)?;
             let (own, text) = (label.value().name(), text_in(label));
             let is_label = matches!(
@@ -112,8 +99,12 @@ fn pair_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
                 "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p"
             );
             let says_so = text.ends_with([':', '：']);
-            let is_pair =
-                is_label && row.child_elements().count() == 2 && (says_so || has_twins(row));
+            // Behind the value there may be a link to an explanation, or the next pair.
+            let is_pair = match row.child_elements().count() {
+                2 => says_so || has_twins(row),
+                _ => says_so && !text_in(element).ends_with([':', '：']),
+            };
+            let is_pair = is_label && is_pair;
             let is_plain = label.child_elements().next().is_none();
             if !is_pair || !is_plain || own_text(row) {
                 return both_at(element);
@@ -134,11 +125,23 @@ fn both_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
     let is_inline = |e: ElementRef<'_>| {
         matches!(
             e.value().name(),
-            "b" | "strong" | "span" | "em" | "i" | "a" | "br" | "small" | "time"
+            "b" | "strong"
+                | "span"
+                | "em"
+                | "i"
+                | "a"
+                | "br"
+                | "small"
+                | "time"
+                | "label"
+                | "font"
+                | "u"
+                | "del"
         )
     };
     let mut inner = element.child_elements();
-    if !inner.all(is_inline) || element.child_elements().count() > 4 {
+    // Where all text stands in its elements, two of them are the pair.
+    if !inner.all(is_inline) || element.child_elements().count() > 4 || !own_text(element) {
         return None;
     }
     let text = text_in(element);
@@ -150,13 +153,14 @@ fn both_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
     let value = text
         .get(label.len()..)?
         .trim_start_matches([':', '：', ' ']);
-    if value.is_empty() || element.child_elements().any(has_both) {
+    let is_prose = value.contains('。') || value.chars().count() > MAX_WITHIN_CHARS;
+    if value.is_empty() || is_prose || element.child_elements().any(has_both) {
         return None;
     }
     Some(Pair {
         css: format!("{}{{}}", named(element)),
         within: Some(format!(r"{}\s*[:：]\s*(.+)", regex::escape(&label))),
-        label,
+        label: as_written(element, &label),
         value: element,
     })
 }
@@ -166,18 +170,32 @@ fn label_before(text: &str) -> Option<String> {
     let at = text.find([':', '：'])?;
     let (label, rest) = text.split_at(at);
     // `12:30` and `https://` are none.
+    let is_digit = |c: char| c.is_ascii_digit();
     let is_time = rest.starts_with(":/")
-        || rest
-            .get(1..)
-            .is_some_and(|r| rest.starts_with(':') && r.starts_with(|c: char| c.is_ascii_digit()));
+        || (label.ends_with(is_digit) && rest.trim_start_matches(':').starts_with(is_digit));
     (!is_time).then(|| as_label(label))?
+}
+
+/// A label at the beginning of a text as the page has it, where the blanks within it are others than ours: a selector
+/// looks for just that.
+fn as_written(element: ElementRef<'_>, label: &str) -> String {
+    let text: String = element.text().collect();
+    let own = text.split([':', '：']).next().map(str::trim);
+    match own {
+        Some(own) if collapsed(own) == label && is_one_line(own) => own.to_owned(),
+        _ => label.to_owned(),
+    }
+}
+
+fn is_one_line(text: &str) -> bool {
+    !text.contains(['\n', '\r', '\t'])
 }
 
 fn label_of(element: ElementRef<'_>) -> Option<String> {
     let text: String = element.text().collect();
     let text = text.trim();
     // A label is looked for as it is written: white space within it may be a line break.
-    let whole = match text == collapsed(text) {
+    let whole = match is_one_line(text) {
         true => text,
         false => text.split_whitespace().max_by_key(|part| part.len())?,
     };
@@ -405,89 +423,4 @@ pub(super) fn attribute_of(
         }
         false => builder.add(name, table, &texts),
     }
-}
-
-/// A table whose first row is its head: each further row is an object.
-fn rows(pages: &[Seen<'_>], builder: &mut Builder<'_>, table: ElementRef<'_>, css: &str) -> bool {
-    let all = table
-        .descendent_elements()
-        .filter(|e| e.value().name() == "tr");
-    let all: Vec<ElementRef<'_>> = all.collect();
-    let Some((head, body)) = all.split_first() else {
-        return false;
-    };
-    let heads: Vec<ElementRef<'_>> = head.child_elements().collect();
-    let is_head = heads.len() >= 2
-        && heads.len() <= MAX_COLUMNS
-        && heads.iter().all(|h| h.value().name() == "th");
-    let fits = |row: &ElementRef<'_>| row.child_elements().count() == heads.len();
-    if !is_head || body.is_empty() || !body.iter().all(fits) {
-        return false;
-    }
-    let in_head = head
-        .parent()
-        .and_then(ElementRef::wrap)
-        .is_some_and(|p| p.value().name() == "thead");
-    let each = match in_head {
-        true => format!("{css} > tbody > tr"),
-        false => format!("{css} > tbody > tr:nth-of-type(n+2)"),
-    };
-    let field = columns(pages, builder, &heads, &each);
-    let name = classes(table)
-        .next()
-        .and_then(names::of_class)
-        .unwrap_or_else(|| "rows".to_owned());
-    let texts: Vec<String> = pages
-        .iter()
-        .map(|page| {
-            page.select(&each)
-                .into_iter()
-                .map(text_in)
-                .collect::<Vec<_>>()
-                .join("\n")
-        })
-        .collect();
-    builder.take(css);
-    let each = FieldConfig {
-        is_short: true,
-        table: FieldTable {
-            css: Some(each),
-            ..FieldTable::default()
-        },
-    };
-    let table = FieldTable {
-        each: Some(Box::new(each)),
-        field: FieldMap(field),
-        ..FieldTable::default()
-    };
-    builder.put(&name, table, &texts);
-    true
-}
-
-/// The members of such an object, one for each column.
-fn columns(
-    pages: &[Seen<'_>],
-    builder: &Builder<'_>,
-    heads: &[ElementRef<'_>],
-    each: &str,
-) -> Vec<(String, FieldConfig)> {
-    let column = |(n, head): (usize, &ElementRef<'_>)| {
-        let name = names::of_label(&text_in(*head)).unwrap_or_else(|| format!("column_{n}"));
-        let cell = format!("td:nth-of-type({n})");
-        let cells = format!("{each} > {cell}");
-        let texts = pages.iter().flat_map(|page| page.select(&cells));
-        let texts: Vec<String> = texts.map(text_in).collect();
-        let table = FieldTable {
-            css: Some(format!("{cell} ::text")),
-            join: Some(String::new()),
-            clean: forms::of(&name, &texts, builder.zone()),
-            ..FieldTable::default()
-        };
-        let config = FieldConfig {
-            is_short: false,
-            table,
-        };
-        (name, config)
-    };
-    (1..).zip(heads).map(column).collect()
 }

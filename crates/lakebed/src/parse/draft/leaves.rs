@@ -21,6 +21,11 @@ const TEXT_WORDS: [&str; 9] = [
     "desc", "content", "intro", "detail", "story", "text", "summary", "body", "about",
 ];
 
+/// Classes that say what part of a pair it is, not what is in it.
+const NO_NAMES: [&str; 8] = [
+    "label", "value", "key", "val", "text", "item", "caption", "tip",
+];
+
 pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     lists(pages, builder);
     times(pages, builder);
@@ -38,7 +43,17 @@ fn lists(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             let is_list = matches!(list.value().name(), "ul" | "ol") && parts.len() >= 2;
             let is_short =
                 |e: &ElementRef<'_>| (1..=MAX_PART_CHARS).contains(&text_in(*e).chars().count());
-            if !is_list || builder.is_taken(n, list.id()) || !parts.iter().all(is_short) {
+            // A list of labels with their values is told.
+            let is_told = |e: &ElementRef<'_>| {
+                let mut inner = e.descendants();
+                inner.any(|node| builder.is_taken(n, node.id()))
+            };
+            let told = parts.iter().filter(|part| is_told(part)).count();
+            if !is_list
+                || builder.is_taken(n, list.id())
+                || told * 2 >= parts.len()
+                || !parts.iter().all(is_short)
+            {
                 continue;
             }
             let Some(css) = page.selector(&[list]) else {
@@ -135,7 +150,8 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             if builder.is_taken(n, leaf.id()) {
                 continue;
             }
-            let Some(name) = names::of_class(class) else {
+            let name = names::of_class(class);
+            let Some(name) = name.filter(|name| !NO_NAMES.contains(&name.as_str())) else {
                 continue;
             };
             let Some(css) = page
@@ -154,7 +170,13 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
                 })
                 .collect();
             let is_fixed = pages.len() > 1 && texts.iter().all(|t| Some(t) == texts.first());
-            if !is_fixed && !is_link_away(leaf) {
+            // A word that most pages do not have is a remark; a number may be the price before the sale.
+            let seen: Vec<&String> = texts.iter().filter(|t| !t.is_empty()).collect();
+            let has_digit = |t: &&String| t.chars().any(|c| c.is_ascii_digit());
+            let is_short = |t: &&String| t.chars().count() <= MAX_PART_CHARS / 2;
+            let is_number = seen.iter().all(|t| has_digit(t) && is_short(t));
+            let is_remark = seen.len() * 2 < texts.len() && !is_number;
+            if !is_fixed && !is_remark && !is_link_away(leaf) {
                 value(pages, builder, &name, &css, None);
             }
         }

@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::name::StageName;
 use crate::parse::draft::seen::{Seen, candidates, classes, quoted, text_in};
+use crate::parse::draft::totals::announced;
 use crate::parse::draft::written::DraftedLinks;
 
 /// What a link to the next page says, in small letters.
@@ -38,7 +39,16 @@ pub(super) fn find(pages: &[Seen<'_>], stage: &StageName, to: &StageName) -> Vec
     let links: Vec<Vec<Link<'_>>> = pages.iter().map(links_of).collect();
     let mut drafted = Vec::new();
     drafted.extend(items(pages, &links).map(|css| told(pages, css, to)));
-    drafted.extend(next_page(pages, &links).map(|css| told(pages, css, stage)));
+    let next = next_page(pages, &links).map(|css| told(pages, css, stage));
+    if let Some(items) = drafted.first_mut() {
+        items.total = announced(pages, items.most, next.is_some());
+        // Pages that have an address each, not a query, are told to speak of one list.
+        let paths: BTreeSet<&str> = pages.iter().map(|page| page.url.path()).collect();
+        let next = next.as_ref().and_then(|next| Url::parse(&next.sample).ok());
+        let is_one = paths.len() == 1 && next.is_none_or(|url| paths.contains(url.path()));
+        items.is_one_path = is_one;
+    }
+    drafted.extend(next);
     drafted
 }
 
@@ -287,6 +297,9 @@ fn told(pages: &[Seen<'_>], css: String, stage: &StageName) -> DraftedLinks {
         found: once.len(),
         sample: found.iter().flatten().next().cloned().unwrap_or_default(),
         on_pages: found.iter().filter(|f| !f.is_empty()).count(),
+        most: found.iter().map(Vec::len).max().unwrap_or(0),
+        total: None,
+        is_one_path: true,
         url,
     }
 }

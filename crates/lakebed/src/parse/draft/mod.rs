@@ -2,8 +2,8 @@
 //! with.
 //!
 //! ```text
-//! pages of a list   -> links    the group of links that most look like items, and the next page
-//! pages of items    -> labels, leaves, structured    where values stand
+//! pages of a list   -> links    the group of links that most look like items, and the next page; totals    how many it says there are
+//! pages of items    -> labels, tables, leaves, structured    where values stand
 //!                      forms    what is done to them: numbers, days, texts
 //! both              -> the rules are run over the pages; what does not give what it was drafted for is left out
 //!                      written  the lines of `source.toml`, each with what it gave
@@ -20,8 +20,10 @@ mod links;
 mod names;
 mod seen;
 mod structured;
+mod tables;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod written;
 
 use serde::Serialize;
@@ -86,6 +88,7 @@ pub fn draft_fields(
     structured::body(&seen, &mut builder);
     builder.begin_way();
     labels::find(&seen, &mut builder);
+    tables::find(&seen, &mut builder);
     builder.begin_way();
     leaves::find(&seen, &mut builder);
     let fields = builder.finish(source);

@@ -2,14 +2,30 @@
 
 /// What labels of shops, markets and news say often, in the words that columns are called by. Another label keeps its
 /// own words: a column may be called in any script.
-const KNOWN: [(&str, &[&str]); 46] = [
+const KNOWN: [(&str, &[&str]); 50] = [
     (
         "price",
         &[
-            "售價", "售价", "價格", "价格", "價錢", "定價", "定价", "單價", "单价", "特價", "特价",
+            "售價", "售价", "價格", "价格", "價錢", "現價", "现价", "單價", "单价", "特價", "特价",
             "価格",
         ],
     ),
+    (
+        "list_price",
+        &[
+            "定價",
+            "定价",
+            "原價",
+            "原价",
+            "市價",
+            "市价",
+            "參考價",
+            "建議售價",
+        ],
+    ),
+    ("warranty", &["保固", "保修", "保固期", "保修期"]),
+    ("accessories", &["附件", "配件"]),
+    ("serial_number", &["序號", "序列號", "序列号"]),
     ("rent", &["租金", "月租", "家賃", "賃料"]),
     ("deposit", &["押金", "敷金"]),
     (
@@ -48,7 +64,15 @@ const KNOWN: [(&str, &[&str]); 46] = [
     ),
     (
         "posted",
-        &["刊登日期", "上架日期", "上架時間", "上架时间", "張貼日期"],
+        &[
+            "刊登日期",
+            "刊登時間",
+            "上架日期",
+            "上架時間",
+            "上架时间",
+            "上架日",
+            "張貼日期",
+        ],
     ),
     (
         "updated",
@@ -97,6 +121,9 @@ const KNOWN: [(&str, &[&str]); 46] = [
         "condition",
         &[
             "成色",
+            "品相",
+            "等級",
+            "等级",
             "狀況",
             "状况",
             "新舊程度",
@@ -145,7 +172,7 @@ const KNOWN: [(&str, &[&str]); 46] = [
         ],
     ),
     ("isbn", &["ISBN", "ISBN-13", "ISBN13"]),
-    ("year", &["年份", "年式", "出廠年份", "出厂年份"]),
+    ("year", &["年份", "年式", "年代", "出廠年份", "出厂年份"]),
     ("mileage", &["里程", "里程數", "里程数", "走行距離"]),
     ("salary", &["薪資", "薪水", "薪资", "待遇", "月薪", "給与"]),
     (
@@ -168,12 +195,28 @@ const KNOWN: [(&str, &[&str]); 46] = [
 
 /// A name out of a label: a known word, else its own words.
 pub(super) fn of_label(label: &str) -> Option<String> {
+    let label = without_wide_gaps(label);
     let label = label.trim_matches(|c: char| !c.is_alphanumeric());
     let known = KNOWN.iter().find(|(_, labels)| labels.contains(&label));
     match known {
         Some((name, _)) => Some((*name).to_owned()),
         None => of_words(label),
     }
+}
+
+/// The label without blanks between Chinese characters: `品 牌` fills the width of four.
+fn without_wide_gaps(label: &str) -> String {
+    let is_wide = |c: Option<char>| c.is_some_and(|c| ('\u{2e80}'..='\u{9fff}').contains(&c));
+    let parts: Vec<&str> = label.split_whitespace().collect();
+    let mut whole = String::new();
+    for part in parts {
+        let is_gap = is_wide(whole.chars().next_back()) && is_wide(part.chars().next());
+        if !whole.is_empty() && !is_gap {
+            whole.push(' ');
+        }
+        whole.push_str(part);
+    }
+    whole
 }
 
 /// A name out of a class: its last part, `card__price--big` is `price`.
@@ -214,6 +257,8 @@ mod tests {
         for (label, name) in [
             ("售價：", Some("price")),
             ("上架日期", Some("posted")),
+            ("庫\u{3000}存：", Some("stock")),
+            ("ISO 範圍", Some("iso_範圍")),
             ("Number of reviews", Some("number_of_reviews")),
             ("Price (excl. tax)", Some("price_excl_tax")),
             ("適用機種", Some("適用機種")),

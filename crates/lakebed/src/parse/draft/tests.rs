@@ -218,3 +218,132 @@ fn what_cannot_be_read_drafts_nothing() {
     crate::parse::Rules::read(&config, "f").unwrap();
     assert!(draft.lines.iter().any(|l| l.sample == "7"), "{draft:?}");
 }
+
+/// A camera of another shop, whose labels fill a width and stand before bare text.
+fn lens(n: usize, mount: &str, stock: &str, more: &str) -> String {
+    format!(
+        "<div class=info><h1>Lens {n}</h1><div class=pricebox><span class=label>售價</span><span class=price>NT$ <em>1{n},800</em></span></div>\
+         <ul class=attr><li><label>商品編號:</label>AB-{n}71<li><label>品 牌:</label><a href=/b/{n}>Maker{n}</a>\
+         <li><label>品\u{3000}相:</label><span class=grade>{mount}級</span> <a href=/grades>[?]</a>\
+         <li><label>庫 存:</label><span class=stock>{stock}</span>\
+         <li><label>上架日期:</label>2025/07/0{n} &nbsp; <span class=ago>(已刊登 {n} 天)</span></ul></div>\
+         <div id=desc><p>第{n}支。老師傅常說,鏡頭買對一支就夠。這支就是那種可以用很久的鏡頭。</p><p>品相評為 {mount}級:外觀有極輕微使用痕跡。光學部分乾淨。</p></div>\
+         <table class=spec><tr><th>重量<td>{n}05 g<tr><th>片幅<td>135 全片幅{more}</table>"
+    )
+}
+
+#[test]
+fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_text() {
+    let bodies = [
+        lens(1, "A", "庫存 1 件", "<tr><th>連拍<td>10"),
+        lens(2, "AB", "已售完", "<tr><th>觀景窗<td>0.92x"),
+        lens(3, "B", "庫存 12 件", ""),
+        lens(4, "A", "庫存 2 件", ""),
+    ];
+    let urls = [1, 2, 3, 4].map(|n| format!("https://x.example/product/{n}-lens"));
+    let pages: Vec<(&str, &str)> = urls
+        .iter()
+        .map(String::as_str)
+        .zip(bodies.iter().map(String::as_str))
+        .collect();
+    let found = fields(&pages);
+    let rule_of = |name: &str| {
+        let begin = format!("{name} = ");
+        let found = found.iter().find_map(|f| f.strip_prefix(&begin));
+        found.unwrap_or("none").to_owned()
+    };
+    for (name, rule) in [
+        (
+            "code",
+            r#"{ css = 'li:contains("商品編號") ::text', join = "", clean = ["collapse", { regex = '商品編號\s*[:：]\s*(.+)' }, "collapse"] } # AB-171"#,
+        ),
+        ("brand", r#"'label:contains("品 牌") + a::text' # Maker1"#),
+        (
+            "condition",
+            "'label:contains(\"品\u{3000}相\") + span::text' # A級",
+        ),
+        (
+            "stock",
+            r#"'label:contains("庫 存") + span::text' # 庫存 1 件 / 已售完"#,
+        ),
+        (
+            "posted",
+            r#"{ css = 'li:contains("上架日期") ::text', join = "", clean = ["collapse", { regex = '上架日期\s*[:：]\s*(.+)' }, { regex = '\d{4}/\d{1,2}/\d{1,2}' }, { date = "%Y/%m/%d" }] } # 2025-07-01"#,
+        ),
+        (
+            "weight",
+            r#"{ css = 'th:contains("重量") + td::text', clean = [{ regex = '\d[\d.,]*' }, { decimal = { thousands = "," } }] } # 105"#,
+        ),
+        ("片幅", r#"'th:contains("片幅") + td::text' # 135 全片幅"#),
+        ("連拍", r#"'th:contains("連拍") + td::text' # 10"#),
+    ] {
+        assert_eq!(rule_of(name), rule, "{name}: {found:#?}");
+    }
+    assert!(rule_of("price").contains("decimal"), "{found:#?}");
+    assert!(rule_of("description").contains("#desc"), "{found:#?}");
+    // Prose with a colon, a word that says `label`, the list whose parts are told.
+    assert!(
+        !found
+            .iter()
+            .any(|f| f.starts_with("品相評為") || f.starts_with("label") || f.starts_with("attr")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn what_a_list_announces_is_drafted_where_it_can_be_true() {
+    let page = |total: &str, next: &str| {
+        let items: Vec<String> = (1..=3)
+            .map(|n| format!("<li class=item><div class=name><a href=/p/{n}>Item {n}</a></div>"))
+            .collect();
+        format!(
+            "<div class=bar><span class=total>{total}</span></div><ul class=plist>{}</ul>{next}",
+            items.concat()
+        )
+    };
+    let next = "<a class=next href=?page=2>下一頁</a>";
+    let by_path = "<a class=next href=/list/page/2>下一頁</a>";
+    let total = |body: &str| {
+        let (list, detail) = ("list".parse().unwrap(), "detail".parse().unwrap());
+        let draft = with_pages(&[("https://x.example/list", body)], |p| {
+            draft_links(&list, &detail, p)
+        })
+        .unwrap();
+        draft
+            .text
+            .lines()
+            .filter(|l| l.starts_with("total") || l.starts_with("group"))
+            .map(|l| l.split("   #").next().unwrap().trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let rule = r"total = { css = 'span.total::text', clean = ['collapse', { regex = 'R' }, { int = { thousands = ',' } }] }".replace('\'', "\"").replace("\"R\"", "'R'");
+    for (text, next, regex) in [
+        (
+            "共 64 件商品,第 1/6 頁",
+            next,
+            Some(r"[共计計] ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]"),
+        ),
+        (
+            "1,280 results",
+            next,
+            Some(r"(\d[\d,]*) (?:results|items|products|listings|books|ads|entries)\b"),
+        ),
+        (
+            "共 3 件",
+            "",
+            Some(r"[共计計] ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]"),
+        ),
+        // Not what this list shows.
+        ("共 64 件", "", None),
+        ("共 3 件", next, None),
+        ("第 64 頁", next, None),
+    ] {
+        let expected: Vec<String> = regex
+            .map(|regex| rule.replace('R', regex))
+            .into_iter()
+            .collect();
+        assert_eq!(total(&page(text, next)), expected, "{text}");
+    }
+    let found = total(&page("共 64 件", by_path));
+    assert_eq!(found.get(1).map(String::as_str), Some("group = \"all\""));
+}

@@ -2,6 +2,7 @@
 
 use crate::config::{FieldConfig, FieldTable, NumberMarks, StepConfig};
 use crate::name::StageName;
+use crate::parse::draft::totals::Announced;
 use crate::parse::draft::{Draft, DraftLine};
 
 /// Characters of a sample.
@@ -16,6 +17,12 @@ pub(super) struct DraftedLinks {
     pub(super) found: usize,
     pub(super) sample: String,
     pub(super) on_pages: usize,
+    /// Links of the page that has most.
+    pub(super) most: usize,
+    /// How many the pages say that there are.
+    pub(super) total: Option<Announced>,
+    /// The pages of the list have one path, and a query each.
+    pub(super) is_one_path: bool,
 }
 
 /// A field, run over the pages.
@@ -39,6 +46,7 @@ pub(super) fn list(stage: &StageName, links: Vec<DraftedLinks>, pages: usize) ->
             comment(&links.sample),
             basic(links.stage.as_str()),
         ));
+        text.push_str(&total_text(&links));
         lines.push(DraftLine {
             name: links.stage.to_string(),
             rule,
@@ -47,6 +55,33 @@ pub(super) fn list(stage: &StageName, links: Vec<DraftedLinks>, pages: usize) ->
         });
     }
     Draft { text, pages, lines }
+}
+
+/// The lines of what the pages announce.
+fn total_text(links: &DraftedLinks) -> String {
+    let Some(Announced { css, regex, number }) = &links.total else {
+        return String::new();
+    };
+    let (css, steps) = (
+        string(css),
+        steps_text(&[
+            StepConfig::Collapse,
+            StepConfig::Regex((*regex).to_owned()),
+            StepConfig::Int(NumberMarks {
+                thousands: Some(','),
+                decimal: None,
+            }),
+        ]),
+    );
+    // What has an address each would count for itself.
+    let group = if links.is_one_path {
+        ""
+    } else {
+        "group = \"all\"                     # all pages announce one number\n"
+    };
+    format!(
+        "total = {{ css = {css}, clean = {steps} }}   # {number}: the closing is red where fewer came\n{group}"
+    )
 }
 
 /// The table of pages with a record each. The first field is the key.
