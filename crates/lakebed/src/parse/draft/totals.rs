@@ -1,0 +1,75 @@
+//! What a list says of how many items there are: `共 64 件商品`, `128 results`.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use scraper::ElementRef;
+
+use crate::parse::draft::seen::{Seen, text_in};
+
+/// Characters of a text that tells it.
+const MAX_CHARS: usize = 60;
+/// How it is said; the first group is the number.
+const WORDS: [&str; 6] = [
+    r"[共计計] ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]",
+    r"[共计計有] ?(\d[\d,]*) ?[件個个筆笔条條]?(?:商品|結果|结果|物件|房源|資料|数据|記錄|记录)",
+    r"全 ?(\d[\d,]*) ?件",
+    r"(\d[\d,]*) (?:results|items|products|listings|books|ads|entries)\b",
+    r"of (\d[\d,]*) (?:results|items|products|listings|books|ads|entries)\b",
+    r"(\d[\d,]*) ?(?:件|筆|个|個)(?:商品|結果|结果|物件)",
+];
+
+/// The number of items that the pages of a list announce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Announced {
+    /// A selector with `::text`.
+    pub(super) css: String,
+    /// The number is its first group.
+    pub(super) regex: &'static str,
+    /// What the pages say.
+    pub(super) number: usize,
+}
+
+/// What all pages announce alike, where that can be true: `most` items stand on one of them, and no page is the last of
+/// a longer list where `has_more` is false.
+pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Option<Announced> {
+    let first = pages.first()?;
+    first.content().into_iter().find_map(|element| {
+        let (regex, number) = told_in(element)?;
+        let is_possible = if has_more {
+            number > most
+        } else {
+            number == most
+        };
+        if !is_possible {
+            return None;
+        }
+        let css = format!("{}::text", first.selector(&[element])?);
+        let known = Regex::new(regex).ok()?;
+        // As the rule will read it: the first text of the first match.
+        let said = |page: &Seen<'_>| {
+            let texts = page.texts(&css);
+            let found = known.captures(texts.first()?)?;
+            number_of(found.get(1)?.as_str())
+        };
+        let said: BTreeSet<Option<usize>> = pages.iter().map(said).collect();
+        (said == BTreeSet::from([Some(number)])).then_some(Announced { css, regex, number })
+    })
+}
+
+/// What the own text of an element says, not that of what stands in it.
+fn told_in(element: ElementRef<'_>) -> Option<(&'static str, usize)> {
+    let text = text_in(element);
+    if text.chars().count() > MAX_CHARS {
+        return None;
+    }
+    let own = element.children().find_map(|node| node.value().as_text())?;
+    WORDS.into_iter().find_map(|regex| {
+        let found = Regex::new(regex).ok()?.captures(own)?;
+        Some((regex, number_of(found.get(1)?.as_str())?))
+    })
+}
+
+fn number_of(text: &str) -> Option<usize> {
+    text.replace(',', "").parse().ok()
+}
