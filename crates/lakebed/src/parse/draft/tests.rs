@@ -297,7 +297,7 @@ fn what_a_list_announces_is_drafted_where_it_can_be_true() {
             .map(|n| format!("<li class=item><div class=name><a href=/p/{n}>Item {n}</a></div>"))
             .collect();
         format!(
-            "<div class=bar><span class=total>{total}</span></div><ul class=plist>{}</ul>{next}",
+            "<script>共 64 件</script><div class=pager><span class=total>{total}</span></div><ul class=plist>{}</ul>{next}",
             items.concat()
         )
     };
@@ -318,21 +318,9 @@ fn what_a_list_announces_is_drafted_where_it_can_be_true() {
     };
     let rule = r"total = { css = 'span.total::text', clean = ['collapse', { regex = 'R' }, { int = { thousands = ',' } }] }".replace('\'', "\"").replace("\"R\"", "'R'");
     for (text, next, regex) in [
-        (
-            "共 64 件商品,第 1/6 頁",
-            next,
-            Some(r"[共计計] ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]"),
-        ),
-        (
-            "1,280 results",
-            next,
-            Some(r"(\d[\d,]*) (?:results|items|products|listings|books|ads|entries)\b"),
-        ),
-        (
-            "共 3 件",
-            "",
-            Some(r"[共计計] ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]"),
-        ),
+        ("共 64 件商品,第 1/6 頁", next, Some(r"共 (\d[\d,]*) 件")),
+        ("1,280 results", next, Some(r"(\d[\d,]*) results")),
+        ("共 3 件", "", Some(r"共 (\d[\d,]*) 件")),
         // Not what this list shows.
         ("共 64 件", "", None),
         ("共 3 件", next, None),

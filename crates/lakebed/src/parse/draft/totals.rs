@@ -19,13 +19,16 @@ const WORDS: [&str; 6] = [
     r"(\d[\d,]*) ?(?:件|筆|个|個)(?:商品|結果|结果|物件)",
 ];
 
+/// Elements whose text nobody reads.
+const NOT_SHOWN: [&str; 5] = ["script", "style", "template", "noscript", "option"];
+
 /// The number of items that the pages of a list announce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Announced {
     /// A selector with `::text`.
     pub(super) css: String,
     /// The number is its first group.
-    pub(super) regex: &'static str,
+    pub(super) regex: String,
     /// What the pages say.
     pub(super) number: usize,
 }
@@ -34,7 +37,10 @@ pub(super) struct Announced {
 /// a longer list where `has_more` is false.
 pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Option<Announced> {
     let first = pages.first()?;
-    first.content().into_iter().find_map(|element| {
+    // It stands in the pager as often as above the list.
+    let all = first.select("body *").into_iter();
+    let mut shown = all.filter(|e| !NOT_SHOWN.contains(&e.value().name()));
+    shown.find_map(|element| {
         let (regex, number) = told_in(element)?;
         let is_possible = if has_more {
             number > most
@@ -45,7 +51,7 @@ pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Opti
             return None;
         }
         let css = format!("{}::text", first.selector(&[element])?);
-        let known = Regex::new(regex).ok()?;
+        let known = Regex::new(&regex).ok()?;
         // As the rule will read it: the first text of the first match.
         let said = |page: &Seen<'_>| {
             let texts = page.texts(&css);
@@ -58,7 +64,7 @@ pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Opti
 }
 
 /// What the own text of an element says, not that of what stands in it.
-fn told_in(element: ElementRef<'_>) -> Option<(&'static str, usize)> {
+fn told_in(element: ElementRef<'_>) -> Option<(String, usize)> {
     let text = text_in(element);
     if text.chars().count() > MAX_CHARS {
         return None;
@@ -66,7 +72,16 @@ fn told_in(element: ElementRef<'_>) -> Option<(&'static str, usize)> {
     let own = element.children().find_map(|node| node.value().as_text())?;
     WORDS.into_iter().find_map(|regex| {
         let found = Regex::new(regex).ok()?.captures(own)?;
-        Some((regex, number_of(found.get(1)?.as_str())?))
+        let (whole, number) = (found.get(0)?, found.get(1)?);
+        // The words that this site has, not all that there could be.
+        let before = own.get(whole.start()..number.start())?;
+        let after = own.get(number.end()..whole.end())?;
+        let regex = format!(
+            r"{}(\d[\d,]*){}",
+            regex::escape(before),
+            regex::escape(after)
+        );
+        Some((regex, number_of(number.as_str())?))
     })
 }
 

@@ -66,7 +66,7 @@ fn total_text(links: &DraftedLinks) -> String {
         string(css),
         steps_text(&[
             StepConfig::Collapse,
-            StepConfig::Regex((*regex).to_owned()),
+            StepConfig::Regex(regex.clone()),
             StepConfig::Int(NumberMarks {
                 thousands: Some(','),
                 decimal: None,
