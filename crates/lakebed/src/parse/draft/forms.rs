@@ -41,6 +41,8 @@ const MONEY_NAMES: [&str; 7] = [
 ];
 /// Names whose digits are no number.
 const CODES: [&str; 6] = ["code", "isbn", "phone", "sku", "zip", "postcode"];
+/// Characters of a class that may be no word.
+const MAX_CODE_CHARS: usize = 3;
 /// A whole number with more digits is a code more often than a count.
 const MAX_COUNT_DIGITS: usize = 12;
 
@@ -48,10 +50,10 @@ const MAX_COUNT_DIGITS: usize = 12;
 /// writes says little of the others, and a value that does not fit costs its record.
 const MIN_SEEN: usize = 3;
 /// How units begin that are measured, not counted: the next number may have digits behind the point.
-const MEASURES: [&str; 36] = [
+const MEASURES: [&str; 38] = [
     "mm", "cm", "km", "kg", "mg", "ml", "g", "l", "m", "inch", "in", "ft", "lb", "oz", "gb", "tb",
-    "hz", "khz", "mhz", "ghz", "w", "v", "mah", "fps", "°", "%", "坪", "平", "公", "斤", "吋",
-    "英", "毫", "厘", "米", "克",
+    "hz", "khz", "mhz", "ghz", "w", "v", "mah", "fps", "°", "℃", "㎡", "%", "坪", "平", "公", "斤",
+    "吋", "英", "毫", "厘", "米", "克",
 ];
 
 /// The steps after which the texts of a field are values; `texts` has one for each page, empty where it has none.
@@ -72,6 +74,25 @@ pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
     moment
         .or_else(|| number(name, &texts, is_enough))
         .unwrap_or_else(|| vec![StepConfig::Collapse])
+}
+
+/// What money is called where its class is no word for it: `rent` by the month, else `price`.
+pub(super) fn money_name(class: &str, texts: &[&String]) -> Option<&'static str> {
+    let is_known = MONEY_NAMES.iter().any(|name| class.contains(name));
+    let is_money = |text: &&String| is_money(text) && Number::of(text).is_some();
+    if is_known || class.len() > MAX_CODE_CHARS || texts.is_empty() || !texts.iter().all(is_money) {
+        return None;
+    }
+    let by_month = |text: &&String| {
+        ["/月", "/ 月", "/month", "每月"]
+            .iter()
+            .any(|m| text.contains(m))
+    };
+    Some(if texts.iter().all(by_month) {
+        "rent"
+    } else {
+        "price"
+    })
 }
 
 /// The step of numbers that are numbers already, as JSON has them.
@@ -186,7 +207,8 @@ fn is_money(around: &str) -> bool {
 /// Whether what stands behind a number says of what there are so many.
 fn is_unit(after: &str) -> bool {
     let unit = after.trim();
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '%' | '°' | ' ');
+    let is_word =
+        |c: char| c.is_alphanumeric() || matches!(c, '%' | '°' | ' ' | '㎡' | '²' | '³' | '℃');
     // `8F` is a floor, `40 GB` a size.
     let is_stuck = after.starts_with(|c: char| c.is_ascii_uppercase());
     unit.chars().count() <= 8

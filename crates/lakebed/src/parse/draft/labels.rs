@@ -1,11 +1,12 @@
 //! Values that stand beside a label: definition lists, tables of two columns, `label: value`, microdata.
 
+use regex::Regex;
 use scraper::ElementRef;
 
 use crate::config::{FieldTable, StepConfig};
 use crate::parse::draft::build::Builder;
 use crate::parse::draft::names;
-use crate::parse::draft::seen::{Seen, classes, collapsed, quoted, text_in};
+use crate::parse::draft::seen::{Seen, candidates, classes, collapsed, quoted, text_in};
 
 /// Characters of a label.
 const MAX_LABEL_CHARS: usize = 30;
@@ -16,46 +17,111 @@ pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known: Vec<String> = Vec::new();
     for page in pages {
         for element in page.content() {
-            if let Some(pair) = pair_at(element)
-                && !known.contains(&pair.label)
-                && let Some(name) = names::of_label(&pair.label)
-                && let Some(css) = pair.selector(page)
-            {
-                known.push(pair.label.clone());
-                value(pages, builder, &name, &css, pair.within.as_deref());
+            for pair in pairs_at(element) {
+                if !known.contains(&pair.label)
+                    && let Some(name) = names::of_label(&pair.label)
+                    && let Some(css) = pair.selector(page, pages)
+                    && !is_of_the_site(pages, &css)
+                {
+                    known.push(pair.label.clone());
+                    value(pages, builder, &name, &css, pair.within.as_deref());
+                }
             }
         }
     }
     microdata(pages, builder);
 }
 
+/// Whether value and surroundings are the same on every page: a hotline, links to friends.
+fn is_of_the_site(pages: &[Seen<'_>], css: &str) -> bool {
+    let around = |page: &Seen<'_>| {
+        let first = page.select(css).first().copied()?;
+        let mut above = first.ancestors().filter_map(ElementRef::wrap);
+        // A row has nothing but the pair.
+        let is_row =
+            |e: &ElementRef<'_>| matches!(e.value().name(), "tr" | "li" | "p") || has_twins(*e);
+        let around = above.find(|e| !is_row(e))?;
+        Some((text_in(first), text_in(around)))
+    };
+    let found: Vec<_> = pages.iter().map(around).collect();
+    let first = found.first().filter(|first| first.is_some());
+    pages.len() > 1 && first.is_some_and(|first| found.iter().all(|other| other == first))
+}
+
 /// A value and what says what it is.
 struct Pair<'a> {
+    /// As the page has it.
     label: String,
-    /// A selector of the label, `{}` in the place of what it contains, and of the value from there.
-    css: String,
+    /// The element that the label stands in.
+    holder: ElementRef<'a>,
+    /// From there to the value: ` + dd`; nothing where it is the same element.
+    way: String,
     value: ElementRef<'a>,
     /// A regular expression that takes the value out of a text which has both.
     within: Option<String>,
 }
 
-impl Pair<'_> {
-    /// The selector, made to find this value and no other: another label may contain this one.
-    fn selector(&self, page: &Seen<'_>) -> Option<String> {
+impl<'a> Pair<'a> {
+    fn beside(holder: ElementRef<'a>, value: ElementRef<'a>) -> Option<Self> {
+        Some(Self {
+            label: label_of(holder)?,
+            holder,
+            way: format!(" + {}", value.value().name()),
+            value,
+            within: None,
+        })
+    }
+
+    /// Label and value in one element. `rest` takes the value behind the label.
+    fn within(element: ElementRef<'a>, label: &str, rest: &str) -> Self {
+        Self {
+            holder: element,
+            way: String::new(),
+            within: Some(format!("{}{rest}", regex::escape(label))),
+            label: as_written(element, label),
+            value: element,
+        }
+    }
+
+    /// The selector, made to find this value and no other: another label may contain this one, and what stands around
+    /// the label contains it, too. Best is one that finds no two on any page.
+    fn selector(&self, page: &Seen<'_>, pages: &[Seen<'_>]) -> Option<String> {
+        let plain = named(self.holder);
+        let mut bases = vec![plain.clone()];
+        bases.extend(candidates(self.holder).into_iter().filter(|c| *c != plain));
+        let mut good = bases
+            .iter()
+            .filter_map(|base| self.selector_from(page, base));
+        good.find(|css| pages.iter().all(|page| page.select(css).len() <= 1))
+    }
+
+    fn selector_from(&self, page: &Seen<'_>, base: &str) -> Option<String> {
         let mut label = format!(":contains({})", quoted(&self.label));
         for _ in 0..3 {
-            let css = self.css.replace("{}", &label);
+            let css = format!("{base}{label}{}", self.way);
             let found = page.select(&css);
-            let first = *found.first()?;
-            if first.id() == self.value.id() {
-                return Some(css);
+            let is_there = found.iter().any(|e| e.id() == self.value.id());
+            let other = found.iter().find(|e| e.id() != self.value.id());
+            let Some(other) = other.filter(|_| is_there) else {
+                return is_there.then_some(css);
+            };
+            let is_around = self.value.ancestors().any(|a| a.id() == other.id())
+                || self
+                    .holder
+                    .ancestors()
+                    .any(|a| Some(a.id()) == previous(*other).map(|p| p.id()));
+            if is_around {
+                return None;
             }
             let wrong = match self.within {
-                Some(_) => label_before(&text_in(first))?,
-                None => previous(first).map(text_in)?,
+                Some(_) => label_before(&text_in(*other))?,
+                None => previous(*other).map(text_in)?,
             };
             let wrong = wrong.trim_end_matches([':', '：', ' ']).to_owned();
-            if wrong == collapsed(&self.label) || wrong.is_empty() {
+            if wrong == collapsed(&self.label)
+                || wrong.is_empty()
+                || wrong.chars().count() > MAX_LABEL_CHARS
+            {
                 return None;
             }
             label.push_str(&format!(":not(:contains({}))", quoted(&wrong)));
@@ -64,63 +130,45 @@ impl Pair<'_> {
     }
 }
 
-/// The pair whose value, or whose both parts, are this element.
-fn pair_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
-    let name = element.value().name();
-    let before = previous(element);
-    let pair = |label: ElementRef<'_>, css: &str| {
-        Some(Pair {
-            label: label_of(label)?,
-            css: css.to_owned(),
-            value: element,
-            within: None,
-        })
-    };
-    match (before, name) {
-        (Some(term), "dd") if term.value().name() == "dt" => pair(term, "dt{} + dd"),
-        (Some(head), "td") if head.value().name() == "th" => pair(head, "th{} + td"),
-        (Some(head), "td") if head.value().name() == "td" => {
-            let row = element.parent().and_then(ElementRef::wrap)?;
-            let is_pair = row.child_elements().count() == 2 && all_pairs(row);
-            if is_pair {
-                pair(head, "td{} + td")
-            } else {
-                None
-            }
-        }
-        (
-            Some(label),
-            "span" | "div" | "p" | "strong" | "b" | "em" | "i" | "a" | "time" | "small" | "font",
-        ) => {
-            let row = element.parent().and_then(ElementRef::wrap)?;
-            let (own, text) = (label.value().name(), text_in(label));
-            let is_label = matches!(
-                own,
-                "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p"
-            );
-            let says_so = text.ends_with([':', '：']);
-            // Behind the value there may be a link to an explanation, or the next pair.
-            let is_pair = match row.child_elements().count() {
-                2 => says_so || has_twins(row),
-                _ => says_so && !text_in(element).ends_with([':', '：']),
-            };
-            let is_pair = is_label && is_pair;
-            let is_plain = label.child_elements().next().is_none();
-            if !is_pair || !is_plain || own_text(row) {
-                return both_at(element);
-            }
-            let css = format!("{}{{}} + {name}", named(label));
-            pair(label, &css)
-        }
-        _ => both_at(element),
+/// The pairs whose value, or whose both parts, are this element.
+fn pairs_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
+    let beside = previous(element).and_then(|before| beside_at(before, element));
+    match beside {
+        Some(pair) => vec![pair],
+        None => within_at(element),
     }
 }
 
-/// `label: value` in the text of one element.
-fn both_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
+/// A label and the element behind it.
+fn beside_at<'a>(label: ElementRef<'a>, value: ElementRef<'a>) -> Option<Pair<'a>> {
+    let row = value.parent().and_then(ElementRef::wrap)?;
+    let of_row = row.child_elements().count();
+    match (label.value().name(), value.value().name()) {
+        ("dt", "dd") | ("th", "td") => Pair::beside(label, value),
+        ("td", "td") if of_row == 2 && all_pairs(row) => Pair::beside(label, value),
+        (
+            "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p",
+            "span" | "div" | "p" | "strong" | "b" | "em" | "i" | "a" | "time" | "small" | "font",
+        ) => {
+            let says_so = text_in(label).ends_with([':', '：']);
+            // Behind the value there may be a link to an explanation, or the next pair.
+            let is_pair = match of_row {
+                2 => says_so || has_twins(row),
+                _ => says_so && !text_in(value).ends_with([':', '：']),
+            };
+            let is_plain = label.child_elements().next().is_none();
+            let pair = Pair::beside(label, value);
+            pair.filter(|_| is_pair && is_plain && !own_text(row))
+        }
+        _ => None,
+    }
+}
+
+/// Labels and values in the text of one element.
+fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
     let name = element.value().name();
     if !matches!(name, "li" | "p" | "div" | "span" | "td" | "dd") {
-        return None;
+        return Vec::new();
     }
     let is_inline = |e: ElementRef<'_>| {
         matches!(
@@ -142,27 +190,69 @@ fn both_at(element: ElementRef<'_>) -> Option<Pair<'_>> {
     let mut inner = element.child_elements();
     // Where all text stands in its elements, two of them are the pair.
     if !inner.all(is_inline) || element.child_elements().count() > 4 || !own_text(element) {
-        return None;
+        return Vec::new();
     }
     let text = text_in(element);
-    let label = label_before(&text)?;
+    let Some(label) = label_before(&text) else {
+        return label_first(element).into_iter().collect();
+    };
     // Where an element inside has both, it is that one.
     let has_both = |e: ElementRef<'_>| {
         label_before(&text_in(e)).is_some_and(|l| text_in(e).len() > l.len() + 4)
     };
-    let value = text
-        .get(label.len()..)?
-        .trim_start_matches([':', '：', ' ']);
+    let rest = text.get(label.len()..).unwrap_or_default();
+    let value = rest.trim_start_matches([':', '：', ' ']);
     let is_prose = value.contains('。') || value.chars().count() > MAX_WITHIN_CHARS;
     if value.is_empty() || is_prose || element.child_elements().any(has_both) {
-        return None;
+        return Vec::new();
     }
-    Some(Pair {
-        css: format!("{}{{}}", named(element)),
-        within: Some(format!(r"{}\s*[:：]\s*(.+)", regex::escape(&label))),
-        label: as_written(element, &label),
-        value: element,
-    })
+    in_a_row(element, &label, value)
+}
+
+/// `編號：A-17 日期：2026-11-30`: each label with what stands in front of the next one.
+fn in_a_row<'a>(element: ElementRef<'a>, label: &str, value: &str) -> Vec<Pair<'a>> {
+    let next = Regex::new(r"\s(\p{L}{2,12})\s?[:：]").ok();
+    let next = next.and_then(|next| {
+        let found = next.captures(value)?;
+        Some((found.get(0)?.range(), found.get(1)?.as_str()))
+    });
+    let Some((place, label_of_next)) = next else {
+        return vec![Pair::within(element, label, r"\s*[:：]\s*(.+)")];
+    };
+    let (own, rest) = (value.get(..place.start), value.get(place.end..));
+    let is_word = own.is_some_and(|own| !own.trim().contains(' '));
+    let rest = rest.unwrap_or_default().trim_start();
+    let mut pairs = Vec::new();
+    if is_word {
+        pairs.push(Pair::within(element, label, r"\s*[:：]\s*(\S+)"));
+    }
+    pairs.extend(in_a_row(element, label_of_next, rest));
+    pairs
+}
+
+/// A short label in an element of its own at the beginning, and the bare value behind it: `<li><span>面积</span>89㎡`. Others
+/// beside it are made alike.
+fn label_first(element: ElementRef<'_>) -> Option<Pair<'_>> {
+    let label_in = |e: ElementRef<'_>| {
+        let mut nodes = e.children();
+        let is_blank = |text: &str| text.trim().is_empty();
+        let first = nodes.find(|n| n.value().as_text().is_none_or(|t| !is_blank(t)))?;
+        let label = ElementRef::wrap(first)?;
+        let is_label = matches!(
+            label.value().name(),
+            "span" | "label" | "b" | "strong" | "em" | "i"
+        ) && label.child_elements().next().is_none();
+        let text = label_of(label).filter(|_| is_label && own_text(e))?;
+        let has_digit = text.chars().any(|c| c.is_ascii_digit());
+        (!has_digit && text.chars().count() <= MAX_LABEL_CHARS / 2).then(|| (named(label), text))
+    };
+    let (kind, label) = label_in(element)?;
+    let row = element.parent().and_then(ElementRef::wrap)?;
+    let twins = row.child_elements().filter_map(label_in);
+    let twins = twins
+        .filter(|(k, other)| *k == kind && *other != label)
+        .count();
+    (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*(.+)"))
 }
 
 /// The label at the beginning of `label: value`.
@@ -285,7 +375,7 @@ pub(super) fn value(
     let texts: Vec<String> = pages.iter().map(first).collect();
     builder.take(css);
     if let Some(regex) = within {
-        let found = regex::Regex::new(regex);
+        let found = Regex::new(regex);
         let cut = |text: &String| {
             let found = found.as_ref().ok()?.captures(text)?;
             Some(found.get(1)?.as_str().to_owned())
@@ -317,7 +407,7 @@ pub(super) fn value(
     let raw = |page: &Seen<'_>| {
         let texts = page.texts(table.css.as_deref().unwrap_or_default());
         match table.join {
-            Some(_) => texts.concat(),
+            Some(_) => texts.join(table.join.as_deref().unwrap_or_default()),
             None => texts.into_iter().next().unwrap_or_default(),
         }
     };
@@ -338,6 +428,17 @@ pub(super) fn text_table(pages: &[Seen<'_>], css: &str) -> FieldTable {
             .is_some_and(|text| collapsed(text) == text_in(first))
             || text_in(first).is_empty()
     };
+    // Words of two paragraphs are not one.
+    let is_block = |e: ElementRef<'_>| matches!(e.value().name(), "p" | "div" | "li" | "br" | "tr");
+    let has_blocks = |page: &Seen<'_>| {
+        let first = page.select(css).first().copied();
+        first.is_some_and(|first| first.descendent_elements().skip(1).any(is_block))
+    };
+    let join = if pages.iter().any(has_blocks) {
+        " "
+    } else {
+        ""
+    };
     match pages.iter().all(is_direct) {
         true => FieldTable {
             css: Some(direct),
@@ -345,7 +446,7 @@ pub(super) fn text_table(pages: &[Seen<'_>], css: &str) -> FieldTable {
         },
         false => FieldTable {
             css: Some(format!("{css} ::text")),
-            join: Some(String::new()),
+            join: Some(join.to_owned()),
             ..FieldTable::default()
         },
     }
@@ -358,7 +459,7 @@ fn parts(pages: &[Seen<'_>], css: &str) -> Option<&'static str> {
         .iter()
         .filter_map(|page| page.select(css).first().copied());
     values.find_map(|value| {
-        ["a", "span", "li"].into_iter().find(|tag| {
+        ["a", "span", "li", "i"].into_iter().find(|tag| {
             let inner: Vec<String> = value
                 .descendent_elements()
                 .filter(|e| e.value().name() == *tag)

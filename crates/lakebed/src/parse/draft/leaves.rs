@@ -6,6 +6,7 @@ use scraper::ElementRef;
 
 use crate::config::{FieldTable, StepConfig};
 use crate::parse::draft::build::Builder;
+use crate::parse::draft::forms;
 use crate::parse::draft::labels::{attribute_of, text_table, value};
 use crate::parse::draft::names;
 use crate::parse::draft::seen::{Seen, classes, text_in};
@@ -177,7 +178,8 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             let is_number = seen.iter().all(|t| has_digit(t) && is_short(t));
             let is_remark = seen.len() * 2 < texts.len() && !is_number;
             if !is_fixed && !is_remark && !is_link_away(leaf) {
-                value(pages, builder, &name, &css, None);
+                let name = forms::money_name(&name, &seen).unwrap_or(&name);
+                value(pages, builder, name, &css, None);
             }
         }
     }

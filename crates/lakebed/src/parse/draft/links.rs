@@ -68,7 +68,25 @@ fn links_of<'s>(page: &'s Seen<'_>) -> Vec<Link<'s>> {
             url,
         })
     };
-    anchors.filter_map(link).collect()
+    let mut links: Vec<Link<'s>> = anchors.filter_map(link).collect();
+    // Where the path tells the items apart, a query says where the link stands: `?from=list`.
+    let mut queries: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for link in &links {
+        let of_shape = queries.entry(path_shape(link).to_owned()).or_default();
+        let of_path = of_shape.entry(link.url.path().to_owned()).or_default();
+        of_path.extend(link.url.query().map(str::to_owned));
+    }
+    for link in &mut links {
+        let paths = queries.get(path_shape(link));
+        if paths.is_some_and(|p| p.len() >= MIN_ITEMS && p.values().all(|q| q.len() <= 1)) {
+            link.shape = format!("{}?", path_shape(link));
+        }
+    }
+    links
+}
+
+fn path_shape<'l>(link: &'l Link<'_>) -> &'l str {
+    link.shape.split('?').next().unwrap_or_default()
 }
 
 /// What addresses of one kind have in common: all parts of the path but the last, numbers aside, and the names of the

@@ -19,7 +19,7 @@ const NO_CONTENT: [&str; 13] = [
     "button", "select", "iframe",
 ];
 /// Words in a class or an id that say the same.
-const NO_CONTENT_WORDS: [&str; 17] = [
+const NO_CONTENT_WORDS: [&str; 19] = [
     "nav",
     "navbar",
     "menu",
@@ -28,6 +28,8 @@ const NO_CONTENT_WORDS: [&str; 17] = [
     "breadcrumb",
     "breadcrumbs",
     "crumbs",
+    "crumb",
+    "mbx",
     "sidebar",
     "related",
     "recommend",
@@ -192,8 +194,21 @@ fn own_names(element: ElementRef<'_>) -> Vec<String> {
     {
         names.push(format!("#{id}"));
     }
+    // Better than the place alone: `c9`, `k3j`.
+    let odd = element.value().classes().filter(|c| is_odd_class(c));
+    names.extend(odd.map(|class| format!("{tag}.{class}")));
     names.push(tag.to_owned());
     names
+}
+
+/// A class that says nothing, and which a selector can name as it is.
+fn is_odd_class(class: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let is_good = class.chars().all(|c| c.is_ascii_alphabetic());
+    (2..=6).contains(&class.len())
+        && !is_good
+        && class.starts_with(|c: char| c.is_ascii_alphabetic())
+        && class.chars().all(is_word)
 }
 
 fn is_plain(name: &str) -> bool {

@@ -82,7 +82,7 @@ fn labels_lists_and_classes_become_fields_of_their_types() {
             r#"id = { path = -1, clean = [{ regex = '\d+' }, "int"], required = true } # 1001"#.to_owned(),
             r#"title = { css = "h1::text", clean = ["collapse"], required = true } # 尼康 FM2"#.to_owned(),
             // The other label has this one in it.
-            format!(r#"price = {{ css = 'dt:contains("售價") + dd::text', {money} }} # 12800"#),
+            format!(r#"price = {{ css = 'dt:contains("售價"):not(:contains("原售價")) + dd::text', {money} }} # 12800"#),
             format!(r#"原售價 = {{ css = 'dt:contains("原售價") + dd::text', {money} }} # 15000"#),
             r#"posted = { css = 'dt:contains("上架日期") + dd::text', clean = ["collapse", { date = "%Y年%m月%d日" }] } # 2026-11-03"#.to_owned(),
             r#"快門數 = { css = 'dt:contains("快門數") + dd::text', clean = [{ regex = '\d[\d.,]*' }, { int = { thousands = "," } }] } # 1200"#.to_owned(),
@@ -334,4 +334,76 @@ fn what_a_list_announces_is_drafted_where_it_can_be_true() {
     }
     let found = total(&page("共 64 件", by_path));
     assert_eq!(found.get(1).map(String::as_str), Some("group = \"all\""));
+}
+
+/// A board whose classes are no words, whose labels have no colon, and which has several pairs in a line.
+fn flat(n: usize, more: &str) -> String {
+    format!(
+        "<div class=hd><div class=fr>客服热线：400-000-0000</div></div><div class='mbx c9'>当前位置： <a href=/>首页</a> &gt; 第{n}号</div>\
+         <div class=bgw><h1 class=tt>小区{n}</h1><div class='c9 f12'>房源编号：LJ{n}07&nbsp; 发布时间：2026-09-0{n} &nbsp;浏览 <span id=vc>{n}</span> 次</div>\
+         <div class=zj><b>{n},500</b>元/月 <span>（押一付三）</span></div>\
+         <ul class='q2 cf'><li><span class=lb>户型</span>{n}室1厅</li><li><span class=lb>面积</span>{n}9.5㎡{more}<li><span class=lb>电梯</span>有</ul>\
+         <p>区域：<em><a href=/zf/>高新区</a></em></p><p>小区：<em>软件园{n}</em></p></div>\
+         <div class=bgw><div class=h>房屋配套</div><div class=ss><i>床{n}</i><i>衣柜</i></div></div>\
+         <div class=bgw><div class=h>房源描述</div><div class='u7 ms'><p>第{n}套在地铁口，买菜坐车都方便。<p>公交早高峰到市中心大约30分钟，诚心出租，看房提前一天联系。</div></div>\
+         <div id=ft><p>友情链接： <a href=/a>生活网</a> | <a href=/b>人才网</a></div>"
+    )
+}
+
+#[test]
+fn labels_without_a_colon_pairs_in_a_line_and_what_is_of_the_site_are_told_apart() {
+    let more = "<li><span class=lb>装修</span>精装";
+    let bodies = [flat(1, more), flat(2, ""), flat(3, more)];
+    let urls = [1, 2, 3].map(|n| format!("https://x.example/zf/100{n}.html"));
+    let pages: Vec<(&str, &str)> = urls
+        .iter()
+        .map(String::as_str)
+        .zip(bodies.iter().map(String::as_str))
+        .collect();
+    let found = fields(&pages);
+    let names: Vec<&str> = found.iter().filter_map(|f| f.split(" = ").next()).collect();
+    let samples: Vec<&str> = found
+        .iter()
+        .filter_map(|f| f.rsplit(" # ").next())
+        .collect();
+    let expected = [
+        ("id", "1001"),
+        ("title", "小区1"),
+        ("code", "LJ107"),
+        ("published", "2026-09-01"),
+        ("layout", "1室1厅"),
+        ("area", "19.5"),
+        ("装修", "精装"),
+        ("电梯", "有"),
+        ("district", "高新区"),
+        ("小区", "软件园1"),
+        ("房屋配套", r#"["床1","衣柜"]"#),
+        (
+            "description",
+            "第1套在地铁口，买菜坐车都方便。 公交早高峰到市中心大约30分钟，诚心出租，看房提前一天联系。",
+        ),
+        ("rent", "1500"),
+    ];
+    let expected: (Vec<&str>, Vec<&str>) = expected.into_iter().unzip();
+    assert_eq!((names, samples), expected, "{found:#?}");
+}
+
+#[test]
+fn a_query_behind_a_path_of_its_own_is_no_other_kind_of_item() {
+    let card = |n: usize| {
+        let from = if n % 2 == 0 { "?from=list" } else { "" };
+        format!("<div class=k3j><h2><a href=/zf/100{n}.html{from}>Flat {n}</a></h2></div>")
+    };
+    let cards: Vec<String> = (1..=6).map(card).collect();
+    let body = format!(
+        "{}<div class=bgw><ul class=z1><li><a href=/zf/2001.html>A</a><li><a href=/zf/2002.html>B</a><li><a href=/zf/2003.html>C</a><li><a href=/zf/2004.html>D</a></ul></div>",
+        cards.concat()
+    );
+    assert_eq!(
+        list(&[("https://x.example/zf/", &body)]),
+        [(
+            "detail".to_owned(),
+            r#"url = "div.k3j a::attr(href)""#.to_owned()
+        )]
+    );
 }

@@ -5,7 +5,7 @@ use super::*;
 const PAGE: &str = r#"<h1>Lake <em>and</em>
       bed</h1><img class=cover src="/img/17.jpg">
     <dl><dt>作者<dd>曹<dt>ISBN<dd>978-7-02<dt>Price<dd class=price>NT$ 1,280.50</dl>
-    <table><tr><th>Pages 页数<td>共 320 pp.</table><p class=posted> 2026年11月28日 </p>
+    <ul><li><label>Code:</label> AB-17<li>Postcode</ul><table><tr><th>Pages 页数<td>共 320 pp.</table><p class=posted> 2026年11月28日 </p>
     <a class=tag>清</a><a class=tag>novel</a>
     <table class=offers><tr><td>A<td>new<tr><td>B<td>used</table>"#;
 const LIST: &str = r#"<ul><li class=book><h2><a href="/book/17.html">x</a></h2><a href="/no">y</a></ul>
@@ -29,7 +29,7 @@ fn every_line_of_the_sheets_gives_what_they_say() {
         };
         let page = at("/book/17.html", "detail", PAGE);
         assert_eq!(page.rejects, [], "{name}");
-        let expected = r#"{"id":17,"title":"Lake and bed","cover":"http://a.test/img/17.jpg","isbn":"978-7-02","pages":320,"#;
+        let expected = r#"{"id":17,"title":"Lake and bed","cover":"http://a.test/img/17.jpg","isbn":"978-7-02","code":"AB-17","pages":320,"#;
         let expected = format!(
             r#"{expected}"price":"1280.50","posted":"2026-11-28","tags":["清","novel"],"offers":[{{"shop":"A","state":"new"}},{{"shop":"B","state":"used"}}],"_raw""#
         );
