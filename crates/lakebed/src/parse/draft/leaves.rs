@@ -92,6 +92,10 @@ fn lists(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
 
 fn list_of(pages: &[Seen<'_>], builder: &mut Builder<'_>, name: &str, css: String) {
     let all: Vec<Vec<String>> = pages.iter().map(|page| page.texts(&css)).collect();
+    // What the site shows beside every item: the newest, the dearest.
+    if all.len() > 2 && all.iter().all(|texts| Some(texts) == all.first()) {
+        return;
+    }
     let is_clean = all.iter().flatten().all(|t| t.trim() == t);
     let texts: Vec<String> = all.iter().map(|texts| texts.join("\n")).collect();
     let clean = if is_clean {
@@ -284,6 +288,9 @@ fn long_text(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
                 .unwrap_or_default()
         })
         .collect();
+    if texts.len() > 1 && texts.iter().all(|text| Some(text) == texts.first()) {
+        return;
+    }
     let mut table = text_table(pages, &css);
     table.join = table.join.map(|_| " ".to_owned());
     table.clean = vec![StepConfig::Collapse];

@@ -316,11 +316,16 @@ fn what_a_list_announces_is_drafted_where_it_can_be_true() {
             .map(|l| l.split("   #").next().unwrap().trim().to_owned())
             .collect::<Vec<_>>()
     };
-    let rule = r"total = { css = 'span.total::text', clean = ['collapse', { regex = 'R' }, { int = { thousands = ',' } }] }".replace('\'', "\"").replace("\"R\"", "'R'");
+    let rule = r"total = { css = 'span.total ::text', join = '', clean = ['collapse', { regex = 'R' }, { int = { thousands = ',' } }] }".replace('\'', "\"").replace("\"R\"", "'R'");
     for (text, next, regex) in [
         ("共 64 件商品,第 1/6 頁", next, Some(r"共 (\d[\d,]*) 件")),
         ("1,280 results", next, Some(r"(\d[\d,]*) results")),
         ("共 3 件", "", Some(r"共 (\d[\d,]*) 件")),
+        (
+            "为您找到 <b>50</b> 套出租房源",
+            next,
+            Some(r"找到 (\d[\d,]*) 套"),
+        ),
         // Not what this list shows.
         ("共 64 件", "", None),
         ("共 3 件", next, None),
@@ -332,6 +337,21 @@ fn what_a_list_announces_is_drafted_where_it_can_be_true() {
             .collect();
         assert_eq!(total(&page(text, next)), expected, "{text}");
     }
+    // Where no class says which, its words do.
+    let body = page("", next).replace(
+        "<ul",
+        "<div class=pp><div>为您找到 <b>50</b> 套</div></div><div class=pp><div>x</div></div><ul",
+    );
+    assert_eq!(
+        total(&body),
+        [rule
+            .replace(
+                "span.total ::text\"",
+                r#"div.pp > div:contains("为您找到") ::text'"#
+            )
+            .replace("css = \"div", "css = 'div")
+            .replace('R', r"找到 (\d[\d,]*) 套")]
+    );
     let found = total(&page("共 64 件", by_path));
     assert_eq!(found.get(1).map(String::as_str), Some("group = \"all\""));
 }
@@ -391,7 +411,11 @@ fn labels_without_a_colon_pairs_in_a_line_and_what_is_of_the_site_are_told_apart
 #[test]
 fn a_query_behind_a_path_of_its_own_is_no_other_kind_of_item() {
     let card = |n: usize| {
-        let from = if n % 2 == 0 { "?from=list" } else { "" };
+        let from = if n.is_multiple_of(2) {
+            "?from=list"
+        } else {
+            ""
+        };
         format!("<div class=k3j><h2><a href=/zf/100{n}.html{from}>Flat {n}</a></h2></div>")
     };
     let cards: Vec<String> = (1..=6).map(card).collect();

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use regex::Regex;
 use scraper::ElementRef;
 
-use crate::parse::draft::seen::{Seen, text_in};
+use crate::parse::draft::seen::{Seen, candidates, collapsed, quoted, text_in};
 
 /// Characters of a text that tells it.
 const MAX_CHARS: usize = 60;
 /// How it is said; the first group is the number.
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 7] = [
+    r"找到了? ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]",
     r"[共计計] ?(\d[\d,]*) ?[件個个筆笔条條本部套間间項项种種款台張张则則]",
     r"[共计計有] ?(\d[\d,]*) ?[件個个筆笔条條]?(?:商品|結果|结果|物件|房源|資料|数据|記錄|记录)",
     r"全 ?(\d[\d,]*) ?件",
@@ -25,7 +26,7 @@ const NOT_SHOWN: [&str; 5] = ["script", "style", "template", "noscript", "option
 /// The number of items that the pages of a list announce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Announced {
-    /// A selector with `::text`.
+    /// A selector with `::text`, of which all texts are joined.
     pub(super) css: String,
     /// The number is its first group.
     pub(super) regex: String,
@@ -50,32 +51,46 @@ pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Opti
         if !is_possible {
             return None;
         }
-        let css = format!("{}::text", first.selector(&[element])?);
         let known = Regex::new(&regex).ok()?;
-        // As the rule will read it: the first text of the first match.
+        let plain = first.selector(&[element]);
+        // Where nothing else names it, the words before the number do.
+        let own = element.children().find_map(|node| node.value().as_text());
+        let words = own.map(|text| text.trim()).filter(|text| !text.is_empty());
+        let by_words = words.and_then(|words| {
+            let words = words.split(|c: char| c.is_ascii_digit()).next()?.trim();
+            let named = candidates(element).into_iter();
+            let mut named = named.map(|base| format!("{base}:contains({})", quoted(words)));
+            named.find(|css| !words.is_empty() && first.select(css).len() == 1)
+        });
+        let css = format!("{} ::text", plain.or(by_words)?);
+        // As the rule will read it.
         let said = |page: &Seen<'_>| {
-            let texts = page.texts(&css);
-            let found = known.captures(texts.first()?)?;
-            number_of(found.get(1)?.as_str())
+            let text = collapsed(&page.texts(&css).concat());
+            number_of(known.captures(&text)?.get(1)?.as_str())
         };
         let said: BTreeSet<Option<usize>> = pages.iter().map(said).collect();
         (said == BTreeSet::from([Some(number)])).then_some(Announced { css, regex, number })
     })
 }
 
-/// What the own text of an element says, not that of what stands in it.
+/// What an element says that no element within it says alone.
 fn told_in(element: ElementRef<'_>) -> Option<(String, usize)> {
     let text = text_in(element);
     if text.chars().count() > MAX_CHARS {
         return None;
     }
-    let own = element.children().find_map(|node| node.value().as_text())?;
+    let told = told(&text)?;
+    let mut inner = element.child_elements();
+    inner.all(|e| told_in(e).is_none()).then_some(told)
+}
+
+fn told(text: &str) -> Option<(String, usize)> {
     WORDS.into_iter().find_map(|regex| {
-        let found = Regex::new(regex).ok()?.captures(own)?;
+        let found = Regex::new(regex).ok()?.captures(text)?;
         let (whole, number) = (found.get(0)?, found.get(1)?);
         // The words that this site has, not all that there could be.
-        let before = own.get(whole.start()..number.start())?;
-        let after = own.get(number.end()..whole.end())?;
+        let before = text.get(whole.start()..number.start())?;
+        let after = text.get(number.end()..whole.end())?;
         let regex = format!(
             r"{}(\d[\d,]*){}",
             regex::escape(before),

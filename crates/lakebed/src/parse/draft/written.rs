@@ -80,7 +80,7 @@ fn total_text(links: &DraftedLinks) -> String {
         "group = \"all\"                     # all pages announce one number\n"
     };
     format!(
-        "total = {{ css = {css}, clean = {steps} }}   # {number}: the closing is red where fewer came\n{group}"
+        "total = {{ css = {css}, join = \"\", clean = {steps} }}   # {number}: the closing is red where fewer came\n{group}"
     )
 }
 
