@@ -64,6 +64,21 @@ fn a_sample_drafts_the_rules_of_a_whole_source() {
         json!([row["ids"], row["rents"], row["titles"], row["good"]]),
         json!([all, all, all, true])
     );
+    // What an edit takes away or adds is told by name, once a page, without the values.
+    let rent = text.lines().find(|l| l.starts_with("rent ")).unwrap();
+    let edited = text.replace(rent, &rent.replacen("rent", "monthly", 1));
+    let file = lake.project().join("sources/homes/source.toml");
+    fs::write(&file, edited).unwrap();
+    let told = lake.run(&["parse", "homes", "--test", "--write"]).ok();
+    let told = told.prints(&["  no longer: rent\n", "  new: monthly\n"]);
+    assert!(!told.stdout.contains("    expected "), "{}", told.stdout);
+    lake.run(&["parse", "homes", "--test"])
+        .ok()
+        .prints(&["equal"]);
+    fs::write(&file, &text).unwrap();
+    // Without `--write` the values stand there, too.
+    let told = lake.run(&["parse", "homes", "--test"]);
+    told.prints(&[".record.rent\n    expected nothing\n"]);
     // A second call leaves what somebody may have edited.
     let again = lake.run(&["source", "sample", "homes", "--draft"]).ok();
     again.says(&["the rules of stage `detail` are not those of the skeleton any more"]);

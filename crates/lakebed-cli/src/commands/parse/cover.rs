@@ -135,3 +135,24 @@ pub(crate) fn free_name(kind: &str, ruled: &Ruled) -> String {
         .find(|name| !is_taken(name))
         .unwrap_or(kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_numbers_and_nothing_are_told_apart() {
+        let text = |text: &str| Datum::Text(text.to_owned());
+        for (value, shown) in [
+            (Datum::Null, &[Shown::Nothing][..]),
+            (Datum::List(Vec::new()), &[Shown::Nothing]),
+            (Datum::List(vec![Datum::Null]), &[Shown::Something]),
+            (Datum::Bool(false), &[Shown::Something]),
+            (text("已售完"), &[Shown::Something, Shown::Words]),
+            (text("庫存 3 件"), &[Shown::Something, Shown::Numbers]),
+            (text(&"字".repeat(31)), &[Shown::Something]),
+        ] {
+            assert_eq!(shown_of(&value).collect::<Vec<_>>(), shown, "{value:?}");
+        }
+    }
+}

@@ -219,6 +219,15 @@ fn what_cannot_be_read_drafts_nothing() {
     assert!(draft.lines.iter().any(|l| l.sample == "7"), "{draft:?}");
 }
 
+/// The fields of pages with addresses `1001.html`, `1002.html` and so on.
+fn fields_of(bodies: &[String]) -> Vec<String> {
+    let urls = (1..).map(|n| format!("https://x.example/item/100{n}.html"));
+    let urls: Vec<String> = urls.take(bodies.len()).collect();
+    let pages = urls.iter().zip(bodies);
+    let pages: Vec<(&str, &str)> = pages.map(|(u, b)| (u.as_str(), b.as_str())).collect();
+    fields(&pages)
+}
+
 /// A camera of another shop, whose labels fill a width and stand before bare text.
 fn lens(n: usize, mount: &str, stock: &str, more: &str) -> String {
     format!(
@@ -240,13 +249,7 @@ fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_tex
         lens(3, "B", "庫存 12 件", ""),
         lens(4, "A", "庫存 2 件", ""),
     ];
-    let urls = [1, 2, 3, 4].map(|n| format!("https://x.example/product/{n}-lens"));
-    let pages: Vec<(&str, &str)> = urls
-        .iter()
-        .map(String::as_str)
-        .zip(bodies.iter().map(String::as_str))
-        .collect();
-    let found = fields(&pages);
+    let found = fields_of(&bodies);
     let rule_of = |name: &str| {
         let begin = format!("{name} = ");
         let found = found.iter().find_map(|f| f.strip_prefix(&begin));
@@ -374,13 +377,7 @@ fn flat(n: usize, more: &str) -> String {
 fn labels_without_a_colon_pairs_in_a_line_and_what_is_of_the_site_are_told_apart() {
     let more = "<li><span class=lb>装修</span>精装";
     let bodies = [flat(1, more), flat(2, ""), flat(3, more)];
-    let urls = [1, 2, 3].map(|n| format!("https://x.example/zf/100{n}.html"));
-    let pages: Vec<(&str, &str)> = urls
-        .iter()
-        .map(String::as_str)
-        .zip(bodies.iter().map(String::as_str))
-        .collect();
-    let found = fields(&pages);
+    let found = fields_of(&bodies);
     let names: Vec<&str> = found.iter().filter_map(|f| f.split(" = ").next()).collect();
     let samples: Vec<&str> = found
         .iter()

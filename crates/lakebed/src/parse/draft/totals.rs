@@ -38,11 +38,12 @@ pub(super) struct Announced {
 /// a longer list where `has_more` is false.
 pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Option<Announced> {
     let first = pages.first()?;
+    let words: Vec<Regex> = WORDS.iter().filter_map(|w| Regex::new(w).ok()).collect();
     // It stands in the pager as often as above the list.
     let all = first.select("body *").into_iter();
     let mut shown = all.filter(|e| !NOT_SHOWN.contains(&e.value().name()));
     shown.find_map(|element| {
-        let (regex, number) = told_in(element)?;
+        let (regex, number) = told_in(element, &words)?;
         let is_possible = if has_more {
             number > most
         } else {
@@ -55,9 +56,12 @@ pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Opti
         let plain = first.selector(&[element]);
         // Where nothing else names it, the words before the number do.
         let own = element.children().find_map(|node| node.value().as_text());
-        let words = own.map(|text| text.trim()).filter(|text| !text.is_empty());
-        let by_words = words.and_then(|words| {
-            let words = words.split(|c: char| c.is_ascii_digit()).next()?.trim();
+        let by_words = own.and_then(|text| {
+            let words = text
+                .trim()
+                .split(|c: char| c.is_ascii_digit())
+                .next()?
+                .trim();
             let named = candidates(element).into_iter();
             let mut named = named.map(|base| format!("{base}:contains({})", quoted(words)));
             named.find(|css| !words.is_empty() && first.select(css).len() == 1)
@@ -74,19 +78,19 @@ pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Opti
 }
 
 /// What an element says that no element within it says alone.
-fn told_in(element: ElementRef<'_>) -> Option<(String, usize)> {
+fn told_in(element: ElementRef<'_>, words: &[Regex]) -> Option<(String, usize)> {
     let text = text_in(element);
     if text.chars().count() > MAX_CHARS {
         return None;
     }
-    let told = told(&text)?;
+    let told = told(&text, words)?;
     let mut inner = element.child_elements();
-    inner.all(|e| told_in(e).is_none()).then_some(told)
+    inner.all(|e| told_in(e, words).is_none()).then_some(told)
 }
 
-fn told(text: &str) -> Option<(String, usize)> {
-    WORDS.into_iter().find_map(|regex| {
-        let found = Regex::new(regex).ok()?.captures(text)?;
+fn told(text: &str, words: &[Regex]) -> Option<(String, usize)> {
+    words.iter().find_map(|known| {
+        let found = known.captures(text)?;
         let (whole, number) = (found.get(0)?, found.get(1)?);
         // The words that this site has, not all that there could be.
         let before = text.get(whole.start()..number.start())?;
