@@ -203,6 +203,13 @@ impl Error {
         &self.0.context
     }
 
+    /// Whether it names this invariant.
+    #[must_use]
+    pub fn is_about(&self, invariant: &str) -> bool {
+        let mut named = self.0.context.iter();
+        named.any(|(key, value)| *key == "invariant" && value == invariant)
+    }
+
     /// Lines of detail, printed below the message.
     #[must_use]
     pub fn details(&self) -> &[String] {

@@ -65,6 +65,10 @@ pub(crate) struct CrawlCloseArgs {
     /// Take a run that closed red as it is: it counts as done from now on, and what it lacks stays told
     #[arg(long, requires = "note", conflicts_with = "give_up")]
     pub(crate) accept: bool,
+    /// Of a refused pack: what is done and whose response is in no part is gone for good. It dies as `response_lost`, the rest
+    /// is sealed, and `queue retry` fetches it anew
+    #[arg(long, conflicts_with_all = ["give_up", "accept"])]
+    pub(crate) lost: bool,
     /// Why it is good as it is
     #[arg(long, value_name = "TEXT", requires = "accept")]
     pub(crate) note: Option<String>,

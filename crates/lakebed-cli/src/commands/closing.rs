@@ -69,6 +69,12 @@ pub(super) fn next_steps(
         ));
     }
     steps.extend(seal_again((source, date), closing, again));
+    if let Some(outside) = closing.lacks_pack() {
+        let run = outside.of_run().unwrap_or(run.as_str());
+        steps.push(format!(
+            "`lakebed crawl close {source} --date {date} --run {run} --lost` ends as dead what is in no part because it is gone for good, and seals the rest; then `lakebed queue retry` fetches it anew"
+        ));
+    }
     if has(&[BreachKind::NoLinks]) {
         steps.push(format!(
             "`lakebed parse {source} --try URL` shows which links the rules find on such a page; mend `follow` first"
@@ -83,7 +89,7 @@ pub(super) fn next_steps(
             "`lakebed run {source} --date {date} --run {next}` is a sweep: it fetches the seeds anew, beside this run, which a person then accepts as below"
         ));
     }
-    if done > 0 {
+    if done > 0 && closing.lacks_pack().is_none() {
         steps.push(format!(
             "`lakebed crawl close {of} --accept --note TEXT` takes it as it is, and {again} then goes on"
         ));
@@ -127,10 +133,10 @@ pub(super) fn holder_steps(
             n => format!("{n} requests are"),
         };
         format!(
-            "{held} held at `{}` by `{}`, last heard of {} s ago; where that is gone, its lease ends in {} s",
+            "{held} held at `{}` by `{}`, {}; where that is gone, its lease ends in {} s",
             holder.host,
             holder.label,
-            seconds(holder.silent_us),
+            holder.heard(),
             seconds(holder.lease_left_us)
         )
     };
@@ -195,7 +201,7 @@ fn still_red(
         "the run `{}` of {source} {date} is still red",
         first.key.run
     );
-    if done.unwrap_or(0) > 0 {
+    if done.unwrap_or(0) > 0 && closing.lacks_pack().is_none() {
         return format!(
             "{red}, and `{}` does not end that: `lakebed crawl close {of} --accept --note TEXT` takes it as it is, then `lakebed run {of}` once more goes on with the rows of both",
             run.run

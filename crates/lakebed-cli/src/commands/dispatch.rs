@@ -8,8 +8,8 @@ use crate::args::{
     QueueCommand, SchemaCommand, SourceCommand, SqlFormat, TextFormat,
 };
 use crate::commands::{
-    catalog, crawl, dataset, derive, flow, fold, govern, history, ingest, lineage, log, pack,
-    parse, project, prune, queue, rejects, revision, schema, shadow, source, sql,
+    catalog, crawl, crawl_close, dataset, derive, flow, fold, govern, history, ingest, lineage,
+    log, pack, parse, project, prune, queue, rejects, revision, schema, shadow, source, sql,
 };
 use crate::context::Globals;
 use crate::demo;
@@ -86,7 +86,7 @@ async fn run_schema(command: SchemaCommand, globals: &Globals<'_>) -> Result<Exi
 
 async fn run_crawl(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> {
     match &args.command {
-        Some(CrawlCommand::Close(args)) => crawl::close(args, globals).await,
+        Some(CrawlCommand::Close(args)) => crawl_close::close(args, globals).await,
         Some(CrawlCommand::Stop(args)) => crawl::stop(args, globals).await,
         Some(CrawlCommand::Resume(args)) => crawl::resume(args, globals).await,
         None => crawl::run(args, globals).await,

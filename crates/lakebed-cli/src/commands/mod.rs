@@ -4,7 +4,9 @@
 mod catalog;
 mod closing;
 mod crawl;
+mod crawl_close;
 mod crawl_date;
+mod crawl_plan;
 mod dataset;
 mod derive;
 mod dispatch;
@@ -30,8 +32,10 @@ mod skeleton;
 mod source;
 mod sql;
 
-pub(crate) use crawl::{exit_of, plan_of, stop_signal};
+pub(crate) use crawl::stop_signal;
+pub(crate) use crawl_close::exit_of;
 pub(crate) use crawl_date::check_date;
+pub(crate) use crawl_plan::plan_of;
 pub(crate) use dispatch::{format_of, run};
 pub(crate) use queue::STATE_FOLDER;
 pub(crate) use rows::write_rows;

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use lakebed::Result;
 use lakebed::config::Settings;
 use lakebed::crawl::{is_sample, parts_folder};
 use lakebed::name::SourceName;
 use lakebed::pack::{PartsOutcome, ReleaseOptions, release_parts};
-use lakebed::queue::{LaneProgress, Queue, QueueOptions, RunRecord, RunState};
+use lakebed::queue::{LaneProgress, Queue, QueueOptions, RunRecord, RunState, closing_of};
 use lakebed::spec::RunKey;
 use lakebed::time::BusinessDate;
+use lakebed::{ErrorKind, Result};
 use serde::Serialize;
 
 use crate::args::{QueuePruneArgs, TextFormat};
@@ -59,9 +59,20 @@ pub(crate) async fn prune(args: &QueuePruneArgs, globals: &Globals<'_>) -> Resul
         if run.key.date >= before {
             continue;
         }
-        let reason = match find_need(&queue, &run).await? {
-            Some(reason) => Some(reason),
-            None => prune_run(&queue, &run, (&state_folder, &settings), &mut answer).await?,
+        let pruned = async {
+            match find_need(&queue, &run).await? {
+                Some(reason) => Ok(Some(reason)),
+                None => prune_run(&queue, &run, (&state_folder, &settings), &mut answer).await,
+            }
+        };
+        let reason = match pruned.await {
+            // Another call that prunes was faster.
+            Err(e)
+                if e.kind() == ErrorKind::NotFound && queue.find_run(&run.key).await?.is_none() =>
+            {
+                continue;
+            }
+            reason => reason?,
         };
         if let Some(reason) = reason {
             globals
@@ -133,7 +144,7 @@ async fn prune_run(
                 answer.parts += parts;
                 answer.part_bytes += bytes;
             }
-            PartsOutcome::Kept(reason) => return Ok(Some(reason)),
+            PartsOutcome::Kept(reason) => return Ok(Some(with_way(run, reason)?)),
         }
     }
     answer.requests += match answer.dry_run {
@@ -142,6 +153,17 @@ async fn prune_run(
     };
     answer.runs.push(run.key.clone());
     Ok(None)
+}
+
+/// What ends a run whose responses lie outside the lake.
+fn with_way(run: &RunRecord, reason: String) -> Result<String> {
+    if closing_of(run)?.lacks_pack().is_none() {
+        return Ok(reason);
+    }
+    let RunKey { source, date, run } = &run.key;
+    Ok(format!(
+        "{reason}; `lakebed crawl close {source} --date {date} --run {run}` seals them once they are there, with `--lost` what is left of them"
+    ))
 }
 
 fn tell_pruned(answer: &PruneAnswer, globals: &Globals<'_>) -> Result<()> {

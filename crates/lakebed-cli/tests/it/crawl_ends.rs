@@ -43,7 +43,11 @@ fn move_parts(from: &Path, to: &Path) -> usize {
 }
 
 fn told(lake: &TestLake) -> Value {
-    let file = lake.project().join(PARTS).join("run.json");
+    told_in(lake, PARTS)
+}
+
+fn told_in(lake: &TestLake, parts: &str) -> Value {
+    let file = lake.project().join(parts).join("run.json");
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
@@ -172,6 +176,73 @@ fn rows_stay_until_their_pack_is_in_the_lake() {
     fs::remove_dir_all(&here).unwrap();
     let gone = lake.run(&with(&PRUNE, &["--format", "json"])).ok().json();
     assert_eq!((&gone["requests"], &gone["kept"]), (&json!(2), &json!([])));
+}
+
+/// Attacks PAK-5 and PAK-9: a part that a power failure tore is no reason to leave the rest out of the lake, and what it
+/// held is fetched again, whatever the date knows already.
+#[test]
+fn lost_responses_are_dead_and_fetched_again() {
+    let lake = new_lake();
+    write(
+        &lake,
+        "source.toml",
+        &SOURCE.replace("stage.page = {}", "stage.page = { key_scope = \"date\" }"),
+    );
+    let site = Site::start(0);
+    let urls = ["a", "b", "c"].map(|page| format!("{}/{page}\n", site.url));
+    write(&lake, "seeds.txt", &urls.concat());
+    lake.run(&with(&CRAWL, &["--no-close", "--workers", "1"]))
+        .ok();
+    lake.run(&with(&CLOSE, &["--lost"]))
+        .code(1)
+        .says(&["is open, not closed"]);
+    let folder = lake.project().join(PARTS);
+    let parts = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path());
+    let part = parts.filter(|p| p.extension().is_some_and(|e| e == "zst"));
+    let file = fs::File::options().write(true).open(part.last().unwrap());
+    let file = file.unwrap();
+    file.set_len(file.metadata().unwrap().len() - 10).unwrap();
+    let lost = "`lakebed crawl close books --date 2026-11-30 --run day --lost` ends as dead";
+    let red = lake.run(&CRAWL).code(17).says(&[lost]);
+    assert!(!red.stderr.contains("--accept"), "{red}");
+    let accept = with(&CLOSE, &["--accept", "--note", "x"]);
+    lake.run(&accept).code(1).says(&[
+        "is not accepted",
+        "is in no part: http://127.0.0.1",
+        "--lost`",
+    ]);
+    assert_eq!(told(&lake)["accepted"], Value::Null);
+    lake.run(&PRUNE)
+        .ok()
+        .says(&["stays: its pack is not in", "--lost`"]);
+    lake.run(&with(&CLOSE, &["--lost"]))
+        .code(16)
+        .prints(&["2 done, 1 dead", "1 response_lost"])
+        .says(&["1 request died of a lost response", "queue retry"]);
+    let sealed = told(&lake);
+    assert_eq!(
+        (&sealed["pack"]["captures"], &sealed["dead_classes"]),
+        (&json!(2), &json!({ "response_lost": 1 }))
+    );
+    // It is said once.
+    lake.run(&with(&CLOSE, &["--lost"]))
+        .code(1)
+        .says(&["was not refused: no response of it is lost"]);
+    lake.run(&["queue", "retry", "books", "--date", DAY, "--as", "day-2"])
+        .ok();
+    lake.run(&CRAWL)
+        .ok()
+        .prints(&["day-2: closed, green: 1 done"]);
+    let rows = "SELECT count(*) AS n FROM lake.requests WHERE state = 'done'";
+    let rows = lake.run(&["sql", rows, "--format", "json"]).ok().stdout;
+    assert!(rows.contains('3'), "{rows}");
+    assert_eq!(
+        told_in(&lake, "crawl/books/2026-11-30.day-2")["pack"]["captures"],
+        1
+    );
+    let gone = lake.run(&with(&PRUNE, &["--format", "json"])).ok().json();
+    assert_eq!(gone["kept"], json!([]), "{gone}");
+    lake.assert_clean();
 }
 
 #[test]

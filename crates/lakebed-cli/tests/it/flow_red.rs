@@ -315,14 +315,22 @@ fn a_retry_does_not_end_what_it_does_not_mend() {
     let close = ["crawl", "close", "books", "--date", DAY];
     lake.run(&close).code(17);
     let red = lake.run(&close).code(17);
-    assert!(!red.stderr.contains("queue retry"), "{}", red.stderr);
+    assert!(!red.stderr.contains("dead again"), "{}", red.stderr);
     lake.run(&retry).ok();
     lake.run(&crawl)
         .code(17)
         .prints(&["of the run `day`: its pack was refused"]);
-    // Whoever accepts that accepts it for what is tried once more, too.
+    // Nobody accepts it while nothing says which responses are gone: then they are tried again like any other dead ones.
+    let lost = "`lakebed crawl close books --date 2026-11-30 --run day --lost` ends their requests as dead";
     let accept = ["--accept", "--note", "丟了就丟了"];
-    lake.run(&[&close[..], &accept].concat()).ok();
+    lake.run(&[&close[..], &accept].concat()).code(1).says(&[
+        "is not accepted: what it fetched would stay out of the lake",
+        lost,
+    ]);
+    lake.run(&[&close[..], &["--lost"]].concat())
+        .code(14)
+        .says(&["1 request died of a lost response"]);
+    lake.run(&crawl).ok();
     let retry = ["queue", "retry", "books", "--date", DAY, "--as", "day-3"];
     lake.run(&retry).ok();
     lake.run(&crawl).ok();

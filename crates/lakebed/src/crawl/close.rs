@@ -2,13 +2,16 @@
 //!
 //! The pack comes before the closing: a green run has its bytes in the lake, whenever somebody dies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::crawl::drive::CrawlPlan;
 use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
-use crate::pack::{CommitOptions, PackReport, commit_pack, open_parts, plan_pack};
+use crate::pack::{
+    CommitOptions, OpenParts, PackReport, commit_pack, find_lost, open_parts, plan_pack,
+};
 use crate::queue::{Breach, ClosingRecord, Queue, RunBooks, RunRecord, RunState, closing_of};
 use crate::spec::{By, PackProfile, Provenance, RunKey, TerminalRecord};
 use crate::store::Lake;
@@ -79,7 +82,8 @@ pub async fn close_run(
     let packed = match &before {
         None if books.unfinished() > 0 => Packed::None,
         None => pack_ended(queue, run_id, pack).await?,
-        Some(closing) if closing.may_be_sealed_again(false) => {
+        // An older program let a run be accepted whose responses lie outside the lake.
+        Some(closing) if closing.may_be_sealed_again(false) || closing.lacks_pack().is_some() => {
             pack_ended(queue, run_id, pack).await?
         }
         Some(_) if statistics::find(&plan.parts)?.is_none() => {
@@ -134,7 +138,8 @@ async fn pack_ended(
 /// Takes a run that closed red as it is, and tells so beside its parts; `pack` as of [`close_run`].
 ///
 /// # Errors
-/// Those of [`Queue::accept_run`].
+/// Those of [`Queue::accept_run`]; `PreconditionFailed` where responses of the run lie outside the lake, since its pack is
+/// refused still.
 pub async fn accept_run(
     queue: &Queue,
     plan: &CrawlPlan,
@@ -142,6 +147,19 @@ pub async fn accept_run(
     (by, note): (Option<&str>, &str),
     pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
 ) -> Result<Closed> {
+    let before = queue.get_run(run_id).await?;
+    if before.state == RunState::Closed && closing_of(&before)?.lacks_pack().is_some() {
+        let mut closed = close_run(queue, plan, run_id, pack).await?;
+        if let Some(breach) = closed.closing.lacks_pack() {
+            return Err(say_what_is_outside(breach, &closed));
+        }
+        // With its pack it may be green, and there is nothing to accept.
+        if !closed.closing.is_good() {
+            (closed.run, closed.closing) = queue.accept_run(run_id, by, note).await?;
+            tell_statistics(queue, plan, &closed).await?;
+        }
+        return Ok(closed);
+    }
     // A file that cannot be read is told before anything is changed.
     let kept = statistics::find(&plan.parts)?.filter(|kept| kept.names(&plan.run));
     let (run, closing) = queue.accept_run(run_id, by, note).await?;
@@ -164,13 +182,66 @@ pub async fn accept_run(
     Ok(closed)
 }
 
+/// Why a run is not accepted whose pack is refused, and what comes first.
+fn say_what_is_outside(breach: &Breach, closed: &Closed) -> Error {
+    let RunKey { source, date, run } = &closed.run.key;
+    let run = breach.of_run().unwrap_or(run.as_str());
+    let of = format!("{source} --date {date} --run {run}");
+    let error = Error::precondition(format!(
+        "the run `{}` is not accepted: what it fetched would stay out of the lake, for {}",
+        closed.run.key, breach.message
+    ));
+    let error = breach
+        .samples
+        .iter()
+        .fold(error, |error, sample| error.detail(sample.clone()));
+    let refusal = match &closed.packed {
+        Packed::Refused(refusal) => refusal.hints(),
+        Packed::Done(_) | Packed::None => &[],
+    };
+    let error = refusal
+        .iter()
+        .fold(error, |error, hint| error.hint(hint.clone()));
+    error.hint(format!(
+        "where responses are gone for good, `lakebed crawl close {of} --lost` ends their requests as dead and seals the rest; then the run is accepted, or `lakebed queue retry` fetches them anew"
+    ))
+}
+
+/// Ends as dead what is done and whose response no part has, and closes the run again, with the pack of the rest. How many
+/// requests died, and the run; none died where every response is there, whatever else the pack was refused for.
+///
+/// # Errors
+/// `PreconditionFailed` where the run is not closed, or not for a refused pack; those of [`close_run`].
+pub async fn lose_responses(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    run_id: i64,
+    pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
+) -> Result<(u64, Closed)> {
+    // An open run has parts that are being written: it is refused before they are waited for.
+    queue.lose_responses(run_id, &[]).await?;
+    let all = list_terminals(queue, run_id).await?;
+    let (key, folder) = (plan.run.clone(), plan.parts.clone());
+    let ends: Vec<TerminalRecord> = all.iter().map(|(_, terminal)| terminal.clone()).collect();
+    let lost = with_parts(plan, move |open| {
+        let ends = ends.iter().cloned().map(Ok);
+        find_lost(&key, open, ends, &folder)
+    });
+    let lost = lost.await?;
+    let is_lost = |(_, terminal): &&(i64, TerminalRecord)| lost.contains(&terminal.request_key);
+    let ids: Vec<i64> = all.iter().filter(is_lost).map(|(id, _)| *id).collect();
+    let died = queue.lose_responses(run_id, &ids).await?;
+    Ok((died, close_run(queue, plan, run_id, pack).await?))
+}
+
 /// Writes `run.json` beside the parts, unless what is there tells of this closing: the first one stands.
 async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -> Result<()> {
     let kept = statistics::find(&plan.parts)?.filter(|kept| kept.names(&plan.run));
     if let Some(kept) = kept {
         let is_told = kept.is_of(&closed.run, &closed.closing);
+        let is_new = closed.pack.is_some() && kept.pack.is_none();
         closed.pack = closed.pack.take().or(kept.pack);
-        if is_told {
+        if is_told && !is_new {
             return Ok(());
         }
     }
@@ -190,6 +261,12 @@ async fn tell_statistics(queue: &Queue, plan: &CrawlPlan, closed: &Closed) -> Re
 }
 
 pub(super) async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<TerminalRecord>> {
+    let all = list_terminals(queue, run_id).await?;
+    Ok(all.into_iter().map(|(_, terminal)| terminal).collect())
+}
+
+/// How every request ended, with its number.
+async fn list_terminals(queue: &Queue, run_id: i64) -> Result<Vec<(i64, TerminalRecord)>> {
     let mut terminals = Vec::new();
     let mut after = 0;
     loop {
@@ -198,7 +275,7 @@ pub(super) async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<Ter
             return Ok(terminals);
         };
         after = *last;
-        terminals.extend(page.into_iter().map(|(_, terminal)| terminal));
+        terminals.extend(page);
     }
 }
 
@@ -214,32 +291,38 @@ pub async fn pack_run(
     plan: &CrawlPlan,
     terminals: Vec<TerminalRecord>,
 ) -> Result<PackReport> {
+    let (key, folder) = (plan.run.clone(), plan.parts.clone());
+    let planned = with_parts(plan, move |open| {
+        let ends = terminals.iter().cloned().map(Ok);
+        plan_pack(&key, open, ends, PackProfile::Std, &folder)
+    });
+    let pack = planned.await.map_err(|e| say_where(e, plan))?;
+    let options = CommitOptions {
+        by,
+        complete: false,
+        late: false,
+        provenance: Provenance::Live,
+    };
+    commit_pack(lake, catalog, pack, &options).await
+}
+
+/// Reads the parts of the run, beside the work of others; those that are still being closed are waited for.
+async fn with_parts<T: Send + 'static>(
+    plan: &CrawlPlan,
+    read: impl Fn(&OpenParts) -> Result<T> + Send + Sync + 'static,
+) -> Result<T> {
+    let read = Arc::new(read);
     let mut tries = 0;
     loop {
-        let (parts, key, all) = (plan.parts.clone(), plan.run.clone(), terminals.clone());
-        let planned = tokio::task::spawn_blocking(move || {
-            let open = open_parts(&parts, &key)?;
-            let ends = all.into_iter().map(Ok);
-            plan_pack(&key, &open, ends, PackProfile::Std, &parts)
-        });
-        let planned = planned
-            .await
-            .map_err(|e| Error::internal("plan the pack").caused_by(e))?;
-        match planned {
-            Ok(pack) => {
-                let options = CommitOptions {
-                    by,
-                    complete: false,
-                    late: false,
-                    provenance: Provenance::Live,
-                };
-                return commit_pack(lake, catalog, pack, &options).await;
-            }
+        let (folder, key, read) = (plan.parts.clone(), plan.run.clone(), Arc::clone(&read));
+        let found = tokio::task::spawn_blocking(move || read(&open_parts(&folder, &key)?));
+        let found = found.await;
+        match found.map_err(|e| Error::internal("read the parts").caused_by(e))? {
             Err(e) if e.kind() == ErrorKind::Conflict && tries < PACK_TRIES => {
                 tries += 1;
                 tokio::time::sleep(PACK_PAUSE).await;
             }
-            Err(e) => return Err(say_where(e, plan)),
+            found => return found,
         }
     }
 }

@@ -29,7 +29,7 @@ mod task;
 mod told;
 mod worker;
 
-pub use close::{Closed, Packed, accept_run, close_run, pack_run};
+pub use close::{Closed, Packed, accept_run, close_run, lose_responses, pack_run};
 pub use desk::{Desk, DeskHold, FinishReport, ToldEnd, ToldFinish, ToldLinks, ToldOutcome};
 pub use drive::{CrawlPlan, crawl_run, parts_folder, seed_run};
 pub use gate::{Hosts, Turn};

@@ -286,12 +286,12 @@ impl<'a> CrawlWorker<'a> {
                 continue;
             }
             self.watch.note(&format!(
-                "waits for `{}`: {} of the run `{}` there are held by `{}`, last heard of {} s ago; if it is gone, its lease ends in {} s",
+                "waits for `{}`: {} of the run `{}` there are held by `{}`, {}; if it is gone, its lease ends in {} s",
                 holder.host,
                 holder.requests,
                 holder.run,
                 holder.label,
-                seconds(holder.silent_us),
+                holder.heard(),
                 seconds(holder.lease_left_us)
             ));
         }

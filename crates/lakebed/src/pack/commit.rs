@@ -173,7 +173,10 @@ impl Call<'_> {
             InputAnswer::Refused(Refusal::BatchTaken { number, .. }) => {
                 return Err(self.other_pack(number));
             }
-            InputAnswer::Refused(why) => return Err(why.into_error(label.as_str(), key.dt)),
+            InputAnswer::Refused(why) => {
+                let error = why.into_error(label.as_str(), key.dt);
+                return Err(error.with("invariant", "PAK-8"));
+            }
             InputAnswer::New { .. } | InputAnswer::Repeat { .. } => {}
         }
         let sealed = state.is_sealed(key.dt);
@@ -207,7 +210,7 @@ impl Call<'_> {
     fn sealed(&self) -> Error {
         let (dt, dataset) = (self.plan.run().date, &self.dataset);
         Error::precondition(format!("{dt} of `{dataset}` is sealed")).hint(format!(
-            "add a late run with `--late`, or open the date: `lakebed reopen {dataset} --date {dt}`"
+            "open the date: `lakebed reopen {dataset} --date {dt}`; `lakebed pack seal` takes `--late` instead"
         ))
     }
 

@@ -53,7 +53,7 @@ pub use reader::{Capture, PackReader};
 pub use release::{PartsOutcome, ReleaseOptions, release_parts};
 pub use repair::{RepairOutcome, repair_pack};
 pub use scan::{PackDamage, PackScan, scan_pack};
-pub use seal::{PackPlan, SealStats, plan_pack};
+pub use seal::{PackPlan, SealStats, find_lost, plan_pack};
 pub use source::{FileSource, MemorySource, ReadAt};
 pub use warc::{
     CdxEntry, ImportOptions, WarcExport, WarcImport, WarcOptions, export_wacz, export_warc,

@@ -107,36 +107,13 @@ pub fn plan_pack(
     profile: PackProfile,
     spool_folder: &Path,
 ) -> Result<PackPlan> {
-    if let Some(live) = parts.live.first() {
-        return Err(Error::conflict(format!(
-            "{} parts of `{run}` are still being written or read",
-            parts.live.len()
-        ))
-        .with("part", live)
-        .hint("end the workers of this run first")
-        .retryable());
-    }
     let mut spool = Spool::create(spool_folder)?;
     let mut stats = SealStats::default();
-    let Found { mut kept, twins } = keep_captures(parts, &mut spool, &mut stats)?;
+    let found = keep_captures(run, parts, &mut spool, &mut stats)?;
     let mut digest = ContentDigest::default();
-    let captures = kept.iter().map(|k| (&k.capture_id, k)).collect();
-    let mut books = Books {
-        run,
-        captures,
-        twins: &twins,
-        spool: &mut spool,
-        digest: &mut digest,
-        named: BTreeSet::new(),
-        chosen: BTreeMap::new(),
-        ends: Vec::new(),
-        wrong: Vec::new(),
-        wrong_count: 0,
-    };
-    for terminal in terminals {
-        books.take(&terminal?)?;
-    }
-    let (terminals, named, chosen) = books.close()?;
+    let books = Books::new(run, &found, &mut spool, &mut digest);
+    let (terminals, named, chosen) = books.read(terminals)?.close()?;
+    let Found { mut kept, twins } = found;
     part_twins(&mut kept, twins, &chosen, &mut spool)?;
     stats.requests = terminals.len() as u64;
     stats.captures = kept.len() as u64;
@@ -154,6 +131,23 @@ pub fn plan_pack(
         content: digest.finish(run),
         stats,
     })
+}
+
+/// The requests that are done and whose response is in no part: what [`plan_pack`] refuses to seal without.
+///
+/// # Errors
+/// Those of [`plan_pack`], but for requests that do not agree.
+pub fn find_lost(
+    run: &RunKey,
+    parts: &OpenParts,
+    terminals: impl Iterator<Item = Result<TerminalRecord>>,
+    spool_folder: &Path,
+) -> Result<BTreeSet<RequestKey>> {
+    let mut spool = Spool::create(spool_folder)?;
+    let found = keep_captures(run, parts, &mut spool, &mut SealStats::default())?;
+    let mut digest = ContentDigest::default();
+    let books = Books::new(run, &found, &mut spool, &mut digest);
+    Ok(books.read(terminals)?.lost)
 }
 
 impl Kept {
@@ -175,7 +169,21 @@ impl Kept {
 }
 
 /// Reads every part once.
-fn keep_captures(parts: &OpenParts, spool: &mut Spool, stats: &mut SealStats) -> Result<Found> {
+fn keep_captures(
+    run: &RunKey,
+    parts: &OpenParts,
+    spool: &mut Spool,
+    stats: &mut SealStats,
+) -> Result<Found> {
+    if let Some(live) = parts.live.first() {
+        return Err(Error::conflict(format!(
+            "{} parts of `{run}` are still being written or read",
+            parts.live.len()
+        ))
+        .with("part", live)
+        .hint("end the workers of this run first")
+        .retryable());
+    }
     let mut all = Found::default();
     let mut known: HashMap<CaptureId, usize> = HashMap::new();
     for found in parts.captures() {
@@ -290,12 +298,42 @@ struct Books<'a> {
     /// The first requests that do not agree, and why.
     wrong: Vec<String>,
     wrong_count: usize,
+    /// Those that are done by a response that is in no part.
+    lost: BTreeSet<RequestKey>,
 }
 
 /// What the comparison gives.
 type Closed = (Vec<Place>, u64, BTreeMap<CaptureId, [u8; 32]>);
 
 impl<'a> Books<'a> {
+    fn new(
+        run: &'a RunKey,
+        found: &'a Found,
+        spool: &'a mut Spool,
+        digest: &'a mut ContentDigest,
+    ) -> Self {
+        Self {
+            run,
+            captures: found.kept.iter().map(|k| (&k.capture_id, k)).collect(),
+            twins: &found.twins,
+            spool,
+            digest,
+            named: BTreeSet::new(),
+            chosen: BTreeMap::new(),
+            ends: Vec::new(),
+            wrong: Vec::new(),
+            wrong_count: 0,
+            lost: BTreeSet::new(),
+        }
+    }
+
+    fn read(mut self, terminals: impl Iterator<Item = Result<TerminalRecord>>) -> Result<Self> {
+        for terminal in terminals {
+            self.take(&terminal?)?;
+        }
+        Ok(self)
+    }
+
     /// The capture that the request is done by; `None` for a dead one.
     fn check(&self, terminal: &TerminalRecord) -> Result<Option<&'a Kept>, &'static str> {
         let id = match (terminal.state, &terminal.capture) {
@@ -336,6 +374,9 @@ impl<'a> Books<'a> {
             }
             Err(what) => {
                 let url = &terminal.url;
+                if terminal.state == TerminalState::Done {
+                    self.lost.insert(terminal.request_key.clone());
+                }
                 self.note(&terminal.request_key, &format!("{what}: {url}"));
             }
         }
@@ -399,8 +440,7 @@ impl<'a> Books<'a> {
             self.wrong_count
         ))
         .with("invariant", "PAK-5")
-        .hint("nothing was sealed; a part may be missing from the run's folder, or its tail was torn (`.torn`)")
-        .hint("fetch these requests again in a run of their own, or end them as dead");
+        .hint("nothing was sealed; a part may be missing from the run's folder, or its tail was torn (`.torn`)");
         for what in &self.wrong {
             error = error.detail(what.clone());
         }

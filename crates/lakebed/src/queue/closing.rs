@@ -199,6 +199,7 @@ impl Breach {
             kind,
             message,
             samples: Vec::new(),
+            has_pack: false,
         }
     }
 

@@ -22,10 +22,24 @@ pub struct HolderRecord {
     pub label: String,
     /// Requests that it holds.
     pub requests: u64,
-    /// Since it was heard of, microseconds of the database's clock.
+    /// Since it was heard of, microseconds of the database's clock; below 0 where that was set back.
     pub silent_us: i64,
     /// Until its lease ends unless it is heard of again; 0 or less = it is over.
     pub lease_left_us: i64,
+}
+
+impl HolderRecord {
+    /// When it was heard of, in words.
+    #[must_use]
+    pub fn heard(&self) -> String {
+        let seconds = self.silent_us.unsigned_abs().div_ceil(1_000_000);
+        match self.silent_us < 0 {
+            true => format!(
+                "whose last word is {seconds} s ahead of the database's clock, which was set back"
+            ),
+            false => format!("last heard of {seconds} s ago"),
+        }
+    }
 }
 
 impl Queue {
@@ -62,5 +76,29 @@ impl Queue {
         listed
             .await
             .map_err(|e| e.into_error("look who holds requests", self.place()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_is_told() {
+        let holder = |silent_us| HolderRecord {
+            run: RunKey {
+                source: "a".parse().unwrap(),
+                date: "2026-11-30".parse().unwrap(),
+                run: "day".parse().unwrap(),
+            },
+            host: "a".to_owned(),
+            worker_id: 1,
+            label: "w".to_owned(),
+            requests: 1,
+            silent_us,
+            lease_left_us: 0,
+        };
+        assert_eq!(holder(1_500_000).heard(), "last heard of 2 s ago");
+        assert!(holder(-60_000_000).heard().contains("is 60 s ahead"));
     }
 }

@@ -54,6 +54,7 @@ mod lease;
 mod links;
 mod list;
 mod look;
+mod lost;
 mod mark;
 mod open;
 mod plain_finish;
@@ -80,6 +81,7 @@ pub use lease::{LeaseHolder, LeaseOutcome, LeaseRecord};
 pub use links::{LinkBooks, LinksBefore};
 pub use list::{LaneProgress, RequestFilter, RequestRecord, WorkerRecord};
 pub use look::HeldRequest;
+pub use lost::RESPONSE_LOST;
 pub use open::{Queue, QueueOptions};
 pub use request::{
     Claim, Coverage, DoneSpec, EnqueueStats, Expectation, Finish, FinishKind, FinishOutcome,

@@ -78,6 +78,7 @@ stamp!(
     books::rules_that_nothing_comes_of_are_red,
     books::stages_that_nothing_leads_to_are_red,
     closings::a_refused_pack_is_judged_again,
+    closings::lost_responses_are_dead,
     closings::terminals_know_their_answers,
     closings::who_holds_what_is_known,
     closings::a_run_that_is_seeding_is_given_up,

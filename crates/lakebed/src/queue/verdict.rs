@@ -52,6 +52,9 @@ pub struct Breach {
     /// Examples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<String>,
+    /// Of a refused pack: the lake has, or had, a pack of the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_pack: bool,
 }
 
 impl Breach {
@@ -62,6 +65,7 @@ impl Breach {
             kind: BreachKind::MissingCapture,
             message: format!("{PACK_REFUSED}: {}", error.message()),
             samples: error.details().to_vec(),
+            has_pack: error.is_about("PAK-8"),
         }
     }
 
@@ -70,6 +74,12 @@ impl Breach {
     pub fn is_refused_pack(&self) -> bool {
         let kinds = [BreachKind::MissingCapture, BreachKind::Stopped];
         kinds.contains(&self.kind) && self.message.contains(PACK_REFUSED)
+    }
+
+    /// Whether the pack was refused and the lake has none of the run: responses may lie outside.
+    #[must_use]
+    pub fn lacks_pack(&self) -> bool {
+        self.is_refused_pack() && !self.has_pack
     }
 
     /// The name of the run that it was inherited from; `None` where it is the run's own.
@@ -125,6 +135,13 @@ impl ClosingRecord {
     pub fn may_be_sealed_again(&self, inherited: bool) -> bool {
         let refused = |b: &Breach| b.is_refused_pack() && (inherited || b.of_run().is_none());
         self.accepted.is_none() && self.breaches.iter().any(refused)
+    }
+
+    /// The reason that says that responses lie outside the lake, of the run or of one that it goes back to: until that is
+    /// mended nobody accepts the run.
+    #[must_use]
+    pub fn lacks_pack(&self) -> Option<&Breach> {
+        self.breaches.iter().find(|breach| breach.lacks_pack())
     }
 }
 

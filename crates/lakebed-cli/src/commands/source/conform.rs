@@ -19,7 +19,7 @@ use super::follow::check_followers;
 use super::new::{MADE_UP_HOST, NO_CONTACT};
 use super::private::find_private;
 use crate::args::{SourceTestArgs, TextFormat};
-use crate::commands::crawl::{plan_of, read_plan};
+use crate::commands::crawl_plan::{plan_of, read_plan};
 use crate::commands::parse::{
     MAY_BE_EMPTY, Ruled, TestedPage, never_there, only_rejects, test_pages,
 };

@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use super::ANSWER_FORMAT;
 use crate::args::{SourceSampleArgs, TextFormat};
-use crate::commands::crawl::{plan_of, read_plan, stop_signal, tell_worker};
+use crate::commands::crawl::{stop_signal, tell_worker};
+use crate::commands::crawl_plan::{plan_of, read_plan};
 use crate::commands::parse::{
     Drafter, KeptPage, Ruled, cover, free_name, save, tell_written, test_pages,
 };

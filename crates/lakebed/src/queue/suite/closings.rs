@@ -3,9 +3,10 @@
 use super::backend::*;
 use crate::error::{Error, ErrorKind};
 use crate::queue::{
-    Breach, BreachKind, ClaimOptions, ClosingRules, DoneSpec, Queue, RunOptions, RunState,
+    Breach, BreachKind, ClaimOptions, ClosingRules, DoneSpec, Queue, RESPONSE_LOST, RunOptions,
+    RunState,
 };
-use crate::spec::{BodyMark, RunKey};
+use crate::spec::{BodyMark, RunKey, TerminalState};
 
 fn refused() -> ClosingRules {
     let error = Error::precondition("2 requests do not agree").detail("request `x`");
@@ -53,6 +54,43 @@ pub(super) async fn a_refused_pack_is_judged_again(backend: impl Backend) {
     let (_, accepted) = queue.accept_run(taken.id, None, "lost").await.unwrap();
     let (_, after) = queue.close_run_again(taken.id, &plain).await.unwrap();
     assert_eq!(after, accepted);
+}
+
+pub(super) async fn lost_responses_are_dead(backend: impl Backend) {
+    let queue = backend.open().await;
+    let worker = queue.join("test").await.unwrap();
+    let run = open_run(&queue, "day", &pages(0..4)).await;
+    assert_eq!(drain(&queue, &worker, &run).await, 4);
+    let all = queue.list_terminals(run.id, 0, 10).await.unwrap();
+    let ids: Vec<i64> = all.iter().map(|(id, _)| *id).collect();
+    let open = queue.lose_responses(run.id, &ids).await.unwrap_err();
+    assert_eq!(open.kind(), ErrorKind::PreconditionFailed);
+    let plain = ClosingRules::default();
+    let _red = queue.close_run(run.id, &refused()).await.unwrap();
+    assert_eq!(queue.lose_responses(run.id, &ids[1..2]).await.unwrap(), 1);
+    // Again, and with one more: who is dead is not lost twice.
+    assert_eq!(queue.lose_responses(run.id, &ids[..2]).await.unwrap(), 1);
+    let (_, red) = queue.close_run_again(run.id, &plain).await.unwrap();
+    let kinds: Vec<BreachKind> = red.breaches.iter().map(|b| b.kind).collect();
+    assert_eq!(kinds, [BreachKind::TooManyDead], "{red:?}");
+    let books = queue.read_books(run.id).await.unwrap();
+    assert_eq!((books.states["done"], books.states["dead"]), (2, 2));
+    assert_eq!(books.dead_classes[RESPONSE_LOST], 2);
+    let all = queue.list_terminals(run.id, 0, 10).await.unwrap();
+    let dead: Vec<_> = all.iter().filter(|(_, t)| t.capture.is_none()).collect();
+    assert_eq!(dead.len(), 2);
+    assert!(dead.iter().all(|(_, t)| t.state == TerminalState::Dead));
+    // The others are done, and none of them is lost any more.
+    let other = queue.lose_responses(run.id, &ids[2..]).await.unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::PreconditionFailed);
+    let name = RunKey {
+        run: "day-2".parse().unwrap(),
+        ..run.key
+    };
+    let retry = queue.retry_run(run.id, &name, None).await.unwrap();
+    assert_eq!(drain(&queue, &worker, &retry).await, 2);
+    let (_, green) = queue.close_run(retry.id, &plain).await.unwrap();
+    assert!(green.pass, "{green:?}");
 }
 
 pub(super) async fn who_holds_what_is_known(backend: impl Backend) {
