@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use crate::error::Result;
 use crate::queue::cell::{len, signed};
 use crate::queue::db::{Dialect, values};
-use crate::queue::finish::mark_of;
+use crate::queue::finish::{capture_bytes, mark_of};
 use crate::queue::plain_finish::{Plain, columns};
 use crate::queue::{Queue, Worker};
 
@@ -41,6 +41,15 @@ const FINISH_POSTGRES: &str = "WITH u AS (UPDATE queue_request_state s SET state
     SELECT $9, $8, 0, CASE count(*) WHEN $10 THEN $10 END, 0, 0 FROM u \
     ON CONFLICT (lane_id, worker_id) DO UPDATE SET done = p.done + excluded.done";
 
+/// The same for one row, without a list: a statement of single values is begun and run sooner.
+const FINISH_ONE_POSTGRES: &str = "WITH u AS (UPDATE queue_request_state SET state = 2, class = NULL, capture = $3, \
+    status = $4, announced = $5, inserted = 0, duplicate = 0, out_of_scope = $5, ended_at = {now}, body_mark = $6 \
+    WHERE run_id = $7 AND id = $1 AND attempt = $2 AND state = 1 AND worker_id = $8 \
+    AND lane_id = $9 AND slot = 0 RETURNING 1) \
+    INSERT INTO queue_progress AS p (lane_id, worker_id, enqueued, done, dead, failed) \
+    SELECT $9, $8, 0, CASE count(*) WHEN 1 THEN 1 END, 0, 0 FROM u \
+    ON CONFLICT (lane_id, worker_id) DO UPDATE SET done = p.done + excluded.done";
+
 impl Queue {
     /// Records these ends where all are as expected; otherwise nothing, and `false`.
     pub(super) async fn finish_whole(
@@ -63,6 +72,23 @@ impl Queue {
                 self.db.all_or_nothing(action, FINISH_SQLITE, args).await
             }
             Dialect::Postgres => {
+                if let [p] = plain {
+                    let args = values![
+                        p.id,
+                        p.attempt,
+                        capture_bytes(p.done),
+                        p.done.status.map(i64::from),
+                        signed(p.done.announced),
+                        mark_of(p.done),
+                        run_id,
+                        worker.id,
+                        lane.id
+                    ];
+                    return self
+                        .db
+                        .all_or_nothing(action, FINISH_ONE_POSTGRES, args)
+                        .await;
+                }
                 let mut args = columns(plain).to_vec();
                 args.extend_from_slice(values![run_id, worker.id, lane.id, len(plain)]);
                 self.db.all_or_nothing(action, FINISH_POSTGRES, &args).await

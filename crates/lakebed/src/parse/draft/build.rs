@@ -10,6 +10,7 @@ use crate::config::{
 };
 use crate::name::SourceName;
 use crate::parse::draft::forms;
+use crate::parse::draft::places::Place;
 use crate::parse::draft::seen::{Seen, collapsed};
 use crate::parse::draft::written::DraftedField;
 use crate::parse::page::parse_page;
@@ -21,8 +22,17 @@ const MAX_FIELDS: usize = 40;
 /// Characters of a sample beside another.
 const MAX_SAMPLE_CHARS: usize = 20;
 
-/// A field: its name, its rule, and the number of the way that found it.
-type Drafting = (String, FieldTable, usize);
+/// A field that is not run yet.
+struct Drafting {
+    name: String,
+    /// What it is called where others are called so, too.
+    called: String,
+    table: FieldTable,
+    /// The number of the way that found it.
+    way: usize,
+    /// Where its text stands; empty where it is none.
+    places: Vec<Place>,
+}
 
 /// Gathers fields.
 pub(super) struct Builder<'s> {
@@ -54,30 +64,83 @@ impl<'s> Builder<'s> {
     /// A field of a text. `texts`: what it gives, page by page, before it is cleaned; the form of its values follows
     /// from them.
     pub(super) fn add(&mut self, name: &str, table: FieldTable, texts: &[String]) {
+        self.add_from(name, table, texts, &[]);
+    }
+
+    /// The same, of a text that stands in these places.
+    pub(super) fn add_from(
+        &mut self,
+        name: &str,
+        table: FieldTable,
+        texts: &[String],
+        places: &[Place],
+    ) {
         let steps = forms::of(name, texts, self.zone);
         let mut table = table;
         let is_clean = |t: &String| *t == collapsed(t);
-        if steps == [StepConfig::Collapse] && texts.iter().all(is_clean) && table.join.is_none() {
-            self.put(name, table, texts);
+        // A part of a collapsed text is one.
+        let is_done = table.clean.first() == Some(&StepConfig::Collapse);
+        let needs_none = is_done || table.join.is_none();
+        if steps == [StepConfig::Collapse] && texts.iter().all(is_clean) && needs_none {
+            self.put_from(name, table, texts, places);
             return;
         }
         table.clean.extend(steps);
-        self.put(name, table, texts);
+        self.put_from(name, table, texts, places);
     }
 
     /// A field as it is.
     pub(super) fn put(&mut self, name: &str, table: FieldTable, texts: &[String]) {
+        self.put_from(name, table, texts, &[]);
+    }
+
+    /// The same, of these places; instead of the field that has all of them but the last.
+    pub(super) fn put_from(
+        &mut self,
+        name: &str,
+        table: FieldTable,
+        texts: &[String],
+        places: &[Place],
+    ) {
+        let before = places.split_last().map_or(&[][..], |(_, before)| before);
+        let is_grown = |f: &&mut Drafting| f.called == name && f.places == before;
+        if !before.is_empty()
+            && let Some(field) = self.fields.iter_mut().find(is_grown)
+        {
+            (field.table, field.places) = (table, places.to_vec());
+            return;
+        }
         let is_empty = texts.iter().all(|t| t.trim().is_empty());
         if is_empty || self.fields.len() >= MAX_FIELDS {
             return;
         }
-        let is_free = |name: &String| self.fields.iter().all(|(own, ..)| own != name);
+        let is_free = |name: &String| self.fields.iter().all(|f| f.name != *name);
         let numbered = (2..).map(|n| format!("{name}_{n}"));
-        let name = std::iter::once(name.to_owned())
+        let free = std::iter::once(name.to_owned())
             .chain(numbered)
             .find(is_free);
-        self.fields
-            .push((name.unwrap_or_default(), table, self.way));
+        self.fields.push(Drafting {
+            name: free.unwrap_or_default(),
+            called: name.to_owned(),
+            table,
+            way: self.way,
+            places: places.to_vec(),
+        });
+    }
+
+    /// The place with those of a field that is called so and that it goes with, they first; else it alone.
+    pub(super) fn joined(
+        &self,
+        name: &str,
+        place: Place,
+        goes_with: impl Fn(&[Place], &Place) -> bool,
+    ) -> Vec<Place> {
+        let is_same = |f: &&Drafting| {
+            f.called == name && !f.places.is_empty() && goes_with(&f.places, &place)
+        };
+        let before = self.fields.iter().find(is_same);
+        let before = before.map_or(&[][..], |field| &field.places);
+        [before, &[place]].concat()
     }
 
     /// Notes that the elements which a selector finds are told.
@@ -114,14 +177,15 @@ impl<'s> Builder<'s> {
             let Some(bad) = first_fault(source, &fields, self.pages) else {
                 break;
             };
-            let Some(at) = fields.iter().position(|(name, ..)| *name == bad) else {
+            let Some(at) = fields.iter().position(|field| field.name == bad) else {
                 return Vec::new();
             };
-            let plain = fields.get_mut(at).filter(|(_, table, _)| {
+            let plain = fields.get_mut(at).map(|field| &mut field.table);
+            let plain = plain.filter(|table| {
                 table.clean.len() > 1 || table.clean.first() != Some(&StepConfig::Collapse)
             });
             match plain {
-                Some((_, table, _))
+                Some(table)
                     if table.each.is_none()
                         && table.json_ld.is_none()
                         && !table.clean.is_empty() =>
@@ -145,7 +209,10 @@ impl<'s> Builder<'s> {
 fn told_once(fields: Vec<Drafting>, given: &[Vec<Option<String>>]) -> Vec<DraftedField> {
     let mut told: HashMap<Vec<Option<String>>, (String, usize)> = HashMap::new();
     let mut drafted = Vec::new();
-    for (n, (name, table, way)) in fields.into_iter().enumerate() {
+    for (n, field) in fields.into_iter().enumerate() {
+        let Drafting {
+            name, table, way, ..
+        } = field;
         let values = given.iter().map(|record| record.get(n).cloned().flatten());
         let values: Vec<Option<String>> = values.collect();
         let (first, other_way) = match told.get(&values) {
@@ -188,12 +255,12 @@ fn sample_of(mut values: impl Iterator<Item = String>) -> String {
 }
 
 fn rules_of(source: &SourceName, fields: &[Drafting]) -> Option<Rules> {
-    let fields = fields.iter().map(|(name, table, _)| {
+    let fields = fields.iter().map(|field| {
         let config = FieldConfig {
             is_short: false,
-            table: table.clone(),
+            table: field.table.clone(),
         };
-        (name.clone(), config)
+        (field.name.clone(), config)
     });
     let mut config = SourceConfig::parse(source, "class = \"log\"\n", "draft").ok()?;
     config.parse = Some(ParseConfig {
@@ -223,13 +290,13 @@ fn first_fault(source: &SourceName, fields: &[Drafting], pages: &[Seen<'_>]) -> 
         // A rule that cannot be read: alone, each says whether it is the one.
         let mut fields = fields.iter();
         let bad = fields.find(|field| rules_of(source, std::slice::from_ref(*field)).is_none());
-        return bad.map(|(name, ..)| name.clone());
+        return bad.map(|field| field.name.clone());
     };
     pages.iter().find_map(|page| {
         let parsed = parse_page(&rules, &page.input);
         let fault = parsed.rejects.first()?.faults.first()?.path.clone();
         let fault = fault.trim_start_matches("$.");
-        let mut names: Vec<&String> = fields.iter().map(|(name, ..)| name).collect();
+        let mut names: Vec<&String> = fields.iter().map(|field| &field.name).collect();
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
         names
             .into_iter()

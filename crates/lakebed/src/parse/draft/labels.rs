@@ -3,28 +3,35 @@
 use regex::Regex;
 use scraper::ElementRef;
 
-use crate::config::{FieldTable, StepConfig};
 use crate::parse::draft::build::Builder;
 use crate::parse::draft::names;
+use crate::parse::draft::places::{Cut, Place, attribute_of, value};
 use crate::parse::draft::seen::{Seen, candidates, classes, collapsed, quoted, text_in};
 
 /// Characters of a label.
 const MAX_LABEL_CHARS: usize = 30;
 /// Characters of a value behind its label in one text; what is longer is prose that has a colon.
 const MAX_WITHIN_CHARS: usize = 80;
+/// What stands between a label and its value in one text.
+const BEHIND: &str = r"\s*[:：]\s*";
 
 pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
-    let mut known: Vec<String> = Vec::new();
+    // Labels and where they lead; on a page that is made in another way, the same label stands elsewhere.
+    let mut known: Vec<(String, String)> = Vec::new();
     for page in pages {
         for element in page.content() {
             for pair in pairs_at(element) {
-                if !known.contains(&pair.label)
+                let is_told = |(label, css): &(String, String)| {
+                    *label == pair.label && !page.select(css).is_empty()
+                };
+                if !known.iter().any(is_told)
                     && let Some(name) = names::of_label(&pair.label)
                     && let Some(css) = pair.selector(page, pages)
                     && !is_of_the_site(pages, &css)
                 {
-                    known.push(pair.label.clone());
-                    value(pages, builder, &name, &css, pair.within.as_deref());
+                    known.push((pair.label, css.clone()));
+                    let cut = pair.within;
+                    value(pages, builder, &name, Place { css, cut });
                 }
             }
         }
@@ -57,8 +64,8 @@ struct Pair<'a> {
     /// From there to the value: ` + dd`; nothing where it is the same element.
     way: String,
     value: ElementRef<'a>,
-    /// A regular expression that takes the value out of a text which has both.
-    within: Option<String>,
+    /// What takes the value out of a text which has both.
+    within: Option<Cut>,
 }
 
 impl<'a> Pair<'a> {
@@ -72,12 +79,15 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Label and value in one element. `rest` takes the value behind the label.
-    fn within(element: ElementRef<'a>, label: &str, rest: &str) -> Self {
+    /// Label and value in one element, with an expression of what stands between them.
+    fn within(element: ElementRef<'a>, label: &str, between: &str, is_word: bool) -> Self {
         Self {
             holder: element,
             way: String::new(),
-            within: Some(format!("{}{rest}", regex::escape(label))),
+            within: Some(Cut {
+                lead: format!("{}{between}", regex::escape(label)),
+                is_word,
+            }),
             label: as_written(element, label),
             value: element,
         }
@@ -217,14 +227,14 @@ fn in_a_row<'a>(element: ElementRef<'a>, label: &str, value: &str) -> Vec<Pair<'
         Some((found.get(0)?.range(), found.get(1)?.as_str()))
     });
     let Some((place, label_of_next)) = next else {
-        return vec![Pair::within(element, label, r"\s*[:：]\s*(.+)")];
+        return vec![Pair::within(element, label, BEHIND, false)];
     };
     let (own, rest) = (value.get(..place.start), value.get(place.end..));
     let is_word = own.is_some_and(|own| !own.trim().contains(' '));
     let rest = rest.unwrap_or_default().trim_start();
     let mut pairs = Vec::new();
     if is_word {
-        pairs.push(Pair::within(element, label, r"\s*[:：]\s*(\S+)"));
+        pairs.push(Pair::within(element, label, BEHIND, true));
     }
     pairs.extend(in_a_row(element, label_of_next, rest));
     pairs
@@ -252,7 +262,7 @@ fn label_first(element: ElementRef<'_>) -> Option<Pair<'_>> {
     let twins = twins
         .filter(|(k, other)| *k == kind && *other != label)
         .count();
-    (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*(.+)"))
+    (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*", false))
 }
 
 /// The label at the beginning of `label: value`.
@@ -358,119 +368,6 @@ fn has_twins(row: ElementRef<'_>) -> bool {
     siblings.filter(is_twin).count() >= 1
 }
 
-/// A field of what a selector finds first: a text, or a list where there are several within.
-pub(super) fn value(
-    pages: &[Seen<'_>],
-    builder: &mut Builder<'_>,
-    name: &str,
-    css: &str,
-    within: Option<&str>,
-) {
-    let first = |page: &Seen<'_>| {
-        page.select(css)
-            .first()
-            .map(|e| text_in(*e))
-            .unwrap_or_default()
-    };
-    let texts: Vec<String> = pages.iter().map(first).collect();
-    builder.take(css);
-    if let Some(regex) = within {
-        let found = Regex::new(regex);
-        let cut = |text: &String| {
-            let found = found.as_ref().ok()?.captures(text)?;
-            Some(found.get(1)?.as_str().to_owned())
-        };
-        let texts: Vec<String> = texts.iter().map(|t| cut(t).unwrap_or_default()).collect();
-        let table = FieldTable {
-            css: Some(format!("{css} ::text")),
-            join: Some(String::new()),
-            clean: vec![StepConfig::Collapse, StepConfig::Regex(regex.to_owned())],
-            ..FieldTable::default()
-        };
-        return builder.add(name, table, &texts);
-    }
-    if let Some(inner) = parts(pages, css) {
-        let css = format!("{css} {inner}::text");
-        let texts: Vec<String> = pages
-            .iter()
-            .map(|page| page.texts(&css).join("\n"))
-            .collect();
-        let table = FieldTable {
-            css: Some(css),
-            all: true,
-            ..FieldTable::default()
-        };
-        return builder.put(name, table, &texts);
-    }
-    let table = text_table(pages, css);
-    // As it is written: white space around it is to go.
-    let raw = |page: &Seen<'_>| {
-        let texts = page.texts(table.css.as_deref().unwrap_or_default());
-        match table.join {
-            Some(_) => texts.join(table.join.as_deref().unwrap_or_default()),
-            None => texts.into_iter().next().unwrap_or_default(),
-        }
-    };
-    let texts: Vec<String> = pages.iter().map(raw).collect();
-    builder.add(name, table, &texts);
-}
-
-/// The text of the first match: right inside, where it all stands there.
-pub(super) fn text_table(pages: &[Seen<'_>], css: &str) -> FieldTable {
-    let direct = format!("{css}::text");
-    let is_direct = |page: &Seen<'_>| {
-        let Some(first) = page.select(css).first().copied() else {
-            return true;
-        };
-        let mut texts = first.children().filter_map(|node| node.value().as_text());
-        texts
-            .next()
-            .is_some_and(|text| collapsed(text) == text_in(first))
-            || text_in(first).is_empty()
-    };
-    // Words of two paragraphs are not one.
-    let is_block = |e: ElementRef<'_>| matches!(e.value().name(), "p" | "div" | "li" | "br" | "tr");
-    let has_blocks = |page: &Seen<'_>| {
-        let first = page.select(css).first().copied();
-        first.is_some_and(|first| first.descendent_elements().skip(1).any(is_block))
-    };
-    let join = if pages.iter().any(has_blocks) {
-        " "
-    } else {
-        ""
-    };
-    match pages.iter().all(is_direct) {
-        true => FieldTable {
-            css: Some(direct),
-            ..FieldTable::default()
-        },
-        false => FieldTable {
-            css: Some(format!("{css} ::text")),
-            join: Some(join.to_owned()),
-            ..FieldTable::default()
-        },
-    }
-}
-
-/// The tag of the parts of a value that is a list: several elements of one kind, and no words between them.
-fn parts(pages: &[Seen<'_>], css: &str) -> Option<&'static str> {
-    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
-    let mut values = pages
-        .iter()
-        .filter_map(|page| page.select(css).first().copied());
-    values.find_map(|value| {
-        ["a", "span", "li", "i"].into_iter().find(|tag| {
-            let inner: Vec<String> = value
-                .descendent_elements()
-                .filter(|e| e.value().name() == *tag)
-                .map(text_in)
-                .collect();
-            let told: usize = inner.iter().map(|text| letters(text)).sum();
-            inner.len() >= 2 && told > 0 && told == letters(&text_in(value))
-        })
-    })
-}
-
 /// Properties of microdata.
 fn microdata(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known: Vec<String> = Vec::new();
@@ -491,37 +388,10 @@ fn microdata(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
                 .into_iter()
                 .find(|a| element.value().attr(a).is_some());
             let Some(attribute) = attribute.filter(|_| !name.is_empty()) else {
-                value(pages, builder, &name, &css, None);
+                value(pages, builder, &name, Place::whole(&css));
                 continue;
             };
             attribute_of(pages, builder, (&name, &css), attribute);
         }
-    }
-}
-
-/// A field of an attribute of the first match; addresses in full.
-pub(super) fn attribute_of(
-    pages: &[Seen<'_>],
-    builder: &mut Builder<'_>,
-    (name, css): (&str, &str),
-    attribute: &str,
-) {
-    builder.take(css);
-    let css = format!("{css}::attr({attribute})");
-    let first = |page: &Seen<'_>| page.texts(&css).into_iter().next().unwrap_or_default();
-    let texts: Vec<String> = pages.iter().map(first).collect();
-    let table = FieldTable {
-        css: Some(css),
-        ..FieldTable::default()
-    };
-    match matches!(attribute, "src" | "href" | "data-src") {
-        true => {
-            let table = FieldTable {
-                clean: vec![StepConfig::Url],
-                ..table
-            };
-            builder.put(name, table, &texts);
-        }
-        false => builder.add(name, table, &texts),
     }
 }

@@ -7,8 +7,8 @@ use scraper::ElementRef;
 use crate::config::{FieldTable, StepConfig};
 use crate::parse::draft::build::Builder;
 use crate::parse::draft::forms;
-use crate::parse::draft::labels::{attribute_of, text_table, value};
 use crate::parse::draft::names;
+use crate::parse::draft::places::{Place, attribute_of, text_table, value};
 use crate::parse::draft::seen::{Seen, classes, text_in};
 
 /// Characters of a value that is no description.
@@ -183,7 +183,7 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             let is_remark = seen.len() * 2 < texts.len() && !is_number;
             if !is_fixed && !is_remark && !is_link_away(leaf) {
                 let name = forms::money_name(&name, &seen).unwrap_or(&name);
-                value(pages, builder, name, &css, None);
+                value(pages, builder, name, Place::whole(&css));
             }
         }
     }
@@ -291,7 +291,7 @@ fn long_text(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     if texts.len() > 1 && texts.iter().all(|text| Some(text) == texts.first()) {
         return;
     }
-    let mut table = text_table(pages, &css);
+    let mut table = text_table(pages, &[Place::whole(&css)]);
     table.join = table.join.map(|_| " ".to_owned());
     table.clean = vec![StepConfig::Collapse];
     builder.put("description", table, &texts);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! pages of a list   -> links    the group of links that most look like items, and the next page; totals    how many it says there are
-//! pages of items    -> labels, tables, leaves, structured    where values stand
+//! pages of items    -> labels, tables, leaves, structured    where values stand; places    one field of several
 //!                      forms    what is done to them: numbers, days, texts
 //! both              -> the rules are run over the pages; what does not give what it was drafted for is left out
 //!                      written  the lines of `source.toml`, each with what it gave
@@ -18,6 +18,7 @@ mod labels;
 mod leaves;
 mod links;
 mod names;
+mod places;
 mod seen;
 mod structured;
 mod tables;

@@ -258,7 +258,7 @@ fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_tex
     for (name, rule) in [
         (
             "code",
-            r#"{ css = 'li:contains("商品編號") ::text', join = "", clean = ["collapse", { regex = '商品編號\s*[:：]\s*(.+)' }, "collapse"] } # AB-171"#,
+            r#"{ css = 'li:contains("商品編號") ::text', join = "", clean = ["collapse", { regex = '商品編號\s*[:：]\s*(.+)' }] } # AB-171"#,
         ),
         ("brand", r#"'label:contains("品 牌") + a::text' # Maker1"#),
         (
@@ -427,4 +427,59 @@ fn a_query_behind_a_path_of_its_own_is_no_other_kind_of_item() {
             r#"url = "div.k3j a::attr(href)""#.to_owned()
         )]
     );
+}
+
+/// Pages of one shop that are made in three ways, as after a redesign: a field is what stands under its label on any of them.
+#[test]
+fn a_field_of_pages_that_are_made_in_several_ways_has_several_places() {
+    let head = |n: usize| format!("<h1>舊書 {n}</h1>");
+    let old = |n: usize| {
+        format!(
+            "{}<dl class=meta><dt>作者</dt><dd>林{n}</dd><dt>定價</dt><dd>NT$ {n}20</dd><dt>出版社</dt><dd>遠岸{n}</dd></dl><span class=price>NT$ {n}00</span>",
+            head(n)
+        )
+    };
+    let table = |n: usize| {
+        format!(
+            "{}<table class=info><tr><th>作者</th><td>陳{n}</td></tr><tr><th>定價</th><td>NT$ {n}50</td></tr></table><div class=buy><b class=amount>NT$ {n}10</b></div>",
+            head(n)
+        )
+    };
+    let lines = |n: usize| {
+        format!(
+            "{}<ul class=facts><li>作者：周{n}</li><li>定價：NT$ {n}80</li><li>編號：B-{n} 版次：初版{n}</li></ul>",
+            head(n)
+        )
+    };
+    let pages = [old(1), table(2), lines(3), old(4), table(5)];
+    let found = fields_of(&pages);
+    let line = |name: &str| {
+        let lines: Vec<&String> = found
+            .iter()
+            .filter(|l| l.starts_with(&format!("{name} = ")))
+            .collect();
+        assert_eq!(lines.len(), 1, "{name}: {found:#?}");
+        lines[0].as_str()
+    };
+    assert_eq!(
+        line("author"),
+        r#"author = { css = 'dt:contains("作者") + dd ::text, th:contains("作者") + td ::text, li:contains("作者") ::text', join = "", clean = ["collapse", { regex = '^(?:作者\s*[:：]\s*)?(.+)' }] } # 林1"#
+    );
+    assert!(line("list_price").contains("decimal"), "{found:#?}");
+    for name in ["author_2", "list_price_2", "price_2"] {
+        assert!(!found.iter().any(|l| l.starts_with(name)), "{found:#?}");
+    }
+    // Every page gives its own.
+    let draft = detail(
+        &pages
+            .iter()
+            .map(|body| ("https://x.example/book/1", body.as_str()))
+            .collect::<Vec<_>>(),
+    );
+    let author = draft
+        .unwrap()
+        .lines
+        .into_iter()
+        .find(|l| l.name == "author");
+    assert_eq!(author.unwrap().on_pages, 5);
 }
