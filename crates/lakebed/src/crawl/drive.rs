@@ -192,7 +192,11 @@ impl CrawlPlan {
 
     pub(super) fn follower(&self) -> Result<Follower> {
         let by = (self.rules.as_ref(), self.folder.as_path());
-        Follower::new(&self.run, &self.config, by)
+        let follower = Follower::new(&self.run, &self.config, by)?;
+        Ok(match self.limit {
+            Some(_) => follower.spread(),
+            None => follower,
+        })
     }
 
     /// Fetches of one process at once.
@@ -291,9 +295,9 @@ pub async fn crawl_run(
         follower: plan.follower()?,
         fetcher,
     };
-    // Of a few pages, each shows what the next one is: stages in turn, so that there is a page of every one.
+    // Of a few pages, each shows what the next one is: one after the other, and some of every stage.
     let (hands, in_turn) = match plan.limit {
-        Some(_) if stages.is_empty() => (1, plan.config.stage.keys().cloned().collect()),
+        Some(_) if stages.is_empty() => (1, stages_in_turn(&plan.config)),
         _ => (plan.hands(), Vec::new()),
     };
     let options = WorkerOptions {
@@ -307,4 +311,12 @@ pub async fn crawl_run(
     };
     let worker = CrawlWorker::join(queue, Arc::new(context), &options, watch).await?;
     worker.run(stop).await
+}
+
+/// The stages of a sample: that of the seeds, then the others.
+fn stages_in_turn(config: &CrawlConfig) -> Vec<StageName> {
+    let first = config.default_stage().ok();
+    let mut stages: Vec<StageName> = config.stage.keys().cloned().collect();
+    stages.sort_by_key(|stage| Some(stage) != first);
+    stages
 }

@@ -39,6 +39,8 @@ pub(super) struct Follower {
     folder: PathBuf,
     /// Programs that wait for their next page, by the name of their rule.
     idle: Arc<Mutex<BTreeMap<String, Vec<CommandParser>>>>,
+    /// Whether requests of other stages than the page's come in an order that says nothing.
+    is_spread: bool,
 }
 
 /// A success with its follow-ups, and what the page says to the breaker.
@@ -65,7 +67,18 @@ impl Follower {
             rules: rules.cloned(),
             folder: folder.to_owned(),
             idle: Arc::default(),
+            is_spread: false,
         })
+    }
+
+    /// Of what a page of another stage leads to, a few are to tell of all: they come in an order that says nothing, the same
+    /// each time, instead of the first of the first page.
+    #[must_use]
+    pub(super) fn spread(self) -> Self {
+        Self {
+            is_spread: true,
+            ..self
+        }
     }
 
     /// A success that this capture answers.
@@ -109,6 +122,11 @@ impl Follower {
             }
             None => (self.links_of(stage, capture), None),
         };
+        let mut followed = followed;
+        let others = followed.children.iter_mut();
+        for child in others.filter(|child| self.is_spread && child.stage != *stage) {
+            child.priority = spread_of(&child.url);
+        }
         let done = DoneSpec {
             capture: Some(record.capture_id.clone()),
             status: record.status,
@@ -223,6 +241,12 @@ impl Follower {
             Err(_) => DoneSpec::default(),
         }
     }
+}
+
+/// Where a request stands among others, by its address alone; 0 to 65,535.
+fn spread_of(url: &str) -> i64 {
+    let [one, other, ..] = *blake3::hash(url.as_bytes()).as_bytes();
+    i64::from(u16::from_be_bytes([one, other]))
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ pub struct WorkerOptions {
     pub breaker_percent: usize,
     /// Requests that it makes done at most; `None` for as many as there are.
     pub limit: Option<u64>,
-    /// Take these stages in turn, the one that had the fewest claims first; empty = in the order of the queue.
+    /// Take an equal share of the limit of each of these stages, one stage after the other, then of the one that had the fewest
+    /// claims; empty = in the order of the queue.
     pub in_turn: Vec<StageName>,
 }
 
@@ -212,7 +213,11 @@ impl<'a> CrawlWorker<'a> {
             return Ok(Claimed::Some);
         }
         let mut stages = self.options.in_turn.clone();
-        stages.sort_by_key(|stage| self.turns.get(stage).copied().unwrap_or(0));
+        let limit = self.options.limit.unwrap_or(u64::MAX);
+        let share = (limit / stages.len().max(1) as u64).max(1);
+        let turns = |stage: &StageName| self.turns.get(stage).copied().unwrap_or(0);
+        // Stable: those that have not had their share keep their order.
+        stages.sort_by_key(|stage| turns(stage).saturating_sub(share - 1));
         for stage in stages {
             if let Claimed::Some = self.claim_of(vec![stage], 1).await? {
                 return Ok(Claimed::Some);

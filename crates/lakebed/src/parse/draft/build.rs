@@ -159,6 +159,13 @@ impl<'s> Builder<'s> {
         }
     }
 
+    /// Notes that an element of a page is told, whatever stands in it.
+    pub(super) fn take_one(&mut self, page: usize, id: NodeId) {
+        if let Some(taken) = self.taken.get_mut(page) {
+            taken.insert(id);
+        }
+    }
+
     pub(super) fn zone(&self) -> &str {
         self.zone
     }

@@ -18,21 +18,21 @@ const BEHIND: &str = r"\s*[:：]\s*";
 pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     // Labels and where they lead; on a page that is made in another way, the same label stands elsewhere.
     let mut known: Vec<(String, String)> = Vec::new();
-    for page in pages {
-        for element in page.content() {
-            for pair in pairs_at(element) {
-                let is_told = |(label, css): &(String, String)| {
-                    *label == pair.label && !page.select(css).is_empty()
-                };
-                if !known.iter().any(is_told)
-                    && let Some(name) = names::of_label(&pair.label)
-                    && let Some(css) = pair.selector(page, pages)
-                    && !is_of_the_site(pages, &css)
-                {
-                    known.push((pair.label, css.clone()));
-                    let cut = pair.within;
-                    value(pages, builder, &name, Place { css, cut });
-                }
+    for (n, page) in pages.iter().enumerate() {
+        for pair in page.content().into_iter().flat_map(pairs_at) {
+            let is_told = |(label, css): &(String, String)| {
+                *label == pair.label && !page.select(css).is_empty()
+            };
+            if known.iter().any(is_told) {
+                builder.take_one(n, pair.holder.id());
+            } else if let Some(name) = names::of_label(&pair.label)
+                && let Some(css) = pair.selector(page, pages)
+                && !is_of_the_site(pages, &css)
+            {
+                builder.take_one(n, pair.holder.id());
+                known.push((pair.label, css.clone()));
+                let cut = pair.within;
+                value(pages, builder, &name, Place { css, cut });
             }
         }
     }
@@ -61,7 +61,7 @@ struct Pair<'a> {
     label: String,
     /// The element that the label stands in.
     holder: ElementRef<'a>,
-    /// From there to the value: ` + dd`; nothing where it is the same element.
+    /// From there to the value: ` + dd`, ` > b`; nothing where it is the same element.
     way: String,
     value: ElementRef<'a>,
     /// What takes the value out of a text which has both.
@@ -204,7 +204,8 @@ fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
     }
     let text = text_in(element);
     let Some(label) = label_before(&text) else {
-        return label_first(element).into_iter().collect();
+        let pair = label_first(element).or_else(|| label_bare(element));
+        return pair.into_iter().collect();
     };
     // Where an element inside has both, it is that one.
     let has_both = |e: ElementRef<'_>| {
@@ -263,6 +264,28 @@ fn label_first(element: ElementRef<'_>) -> Option<Pair<'_>> {
         .filter(|(k, other)| *k == kind && *other != label)
         .count();
     (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*", false))
+}
+
+/// A bare label that is known, and the value in the one element behind it: `<p>定價 <del>NT$350</del></p>`.
+fn label_bare(element: ElementRef<'_>) -> Option<Pair<'_>> {
+    let is_there = |text: &str| !text.trim().is_empty();
+    let nodes = element
+        .children()
+        .filter(|n| n.value().as_text().is_none_or(|text| is_there(text)));
+    let nodes: Vec<_> = nodes.collect();
+    let &[label, value] = &nodes[..] else {
+        return None;
+    };
+    let label = as_label(label.value().as_text()?)?;
+    names::of_known_label(&label)?;
+    let value = ElementRef::wrap(value)?;
+    Some(Pair {
+        label,
+        holder: element,
+        way: format!(" > {}", value.value().name()),
+        value,
+        within: None,
+    })
 }
 
 /// The label at the beginning of `label: value`.

@@ -6,8 +6,26 @@ const KNOWN: [(&str, &[&str]); 50] = [
     (
         "price",
         &[
-            "售價", "售价", "價格", "价格", "價錢", "現價", "现价", "單價", "单价", "特價", "特价",
+            "售價",
+            "售价",
+            "價格",
+            "价格",
+            "價錢",
+            "現價",
+            "现价",
+            "單價",
+            "单价",
+            "特價",
+            "特价",
             "価格",
+            "優惠價",
+            "优惠价",
+            "促銷價",
+            "促销价",
+            "活動價",
+            "活动价",
+            "折扣價",
+            "折扣价",
         ],
     ),
     (
@@ -201,12 +219,26 @@ const KNOWN: [(&str, &[&str]); 50] = [
 /// A name out of a label: a known word, else its own words.
 pub(super) fn of_label(label: &str) -> Option<String> {
     let label = without_wide_gaps(label);
-    let label = label.trim_matches(|c: char| !c.is_alphanumeric());
-    let known = KNOWN.iter().find(|(_, labels)| labels.contains(&label));
-    match known {
-        Some((name, _)) => Some((*name).to_owned()),
-        None => of_words(label),
+    match known(&label) {
+        Some(name) => Some(name.to_owned()),
+        None => of_words(bare(&label)),
     }
+}
+
+/// The name of a label that the table has.
+pub(super) fn of_known_label(label: &str) -> Option<&'static str> {
+    known(&without_wide_gaps(label))
+}
+
+fn known(label: &str) -> Option<&'static str> {
+    let label = bare(label);
+    let mut rows = KNOWN.iter();
+    let row = rows.find(|(_, labels)| labels.contains(&label));
+    row.map(|(name, _)| *name)
+}
+
+fn bare(label: &str) -> &str {
+    label.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
 /// The label without blanks between Chinese characters: `品 牌` fills the width of four.

@@ -36,13 +36,11 @@ impl Place {
     }
 }
 
-/// Whether no page has both, and one expression takes the value out of either.
+/// Whether no page has both, or both are one element there, and one expression takes the value out of either.
 fn is_joinable(pages: &[Seen<'_>], one: &[Place], other: &Place) -> bool {
     let all = [one, std::slice::from_ref(other)].concat();
-    let (css, other) = (listed(one, ""), &other.css);
-    let has_both =
-        |page: &Seen<'_>| !page.select(&css).is_empty() && !page.select(other).is_empty();
-    cut_of(&all).is_some() && !pages.iter().any(has_both)
+    let css = listed(&all, "");
+    cut_of(&all).is_some() && pages.iter().all(|page| page.select(&css).len() <= 1)
 }
 
 /// The regular expression for the texts of all these places, `None` within where the texts are the values; `None` where
@@ -79,7 +77,7 @@ fn listed(places: &[Place], take: &str) -> String {
 }
 
 /// A field of what stands in a place: a text, or a list where there are several within. Where a field that is called alike
-/// is on none of the pages that have this one, both are one field.
+/// is on none of the pages that have this one, or is the same element there, both are one field.
 pub(super) fn value(pages: &[Seen<'_>], builder: &mut Builder<'_>, name: &str, place: Place) {
     let places = &builder.joined(name, place, |one, other| is_joinable(pages, one, other));
     let css = &listed(places, "");

@@ -441,13 +441,13 @@ fn a_field_of_pages_that_are_made_in_several_ways_has_several_places() {
     };
     let table = |n: usize| {
         format!(
-            "{}<table class=info><tr><th>作者</th><td>陳{n}</td></tr><tr><th>定價</th><td>NT$ {n}50</td></tr></table><div class=buy><b class=amount>NT$ {n}10</b></div>",
+            "{}<table class=info><tr><th>作者</th><td>陳{n}</td></tr></table><div class=buy><p class=before>定價 <del>NT$ {n}50</del></p><p class=now>優惠價 <b>NT$ {n}10</b></p></div>",
             head(n)
         )
     };
     let lines = |n: usize| {
         format!(
-            "{}<ul class=facts><li>作者：周{n}</li><li>定價：NT$ {n}80</li><li>編號：B-{n} 版次：初版{n}</li></ul>",
+            "{}<ul class=facts><li>作者：周{n}</li><li>定價：NT$ {n}80</li><li>編號：B-{n} 版次：初版{n}</li></ul><span class=price>售價：<b>NT$ {n}40</b></span>",
             head(n)
         )
     };
@@ -465,7 +465,9 @@ fn a_field_of_pages_that_are_made_in_several_ways_has_several_places() {
         line("author"),
         r#"author = { css = 'dt:contains("作者") + dd ::text, th:contains("作者") + td ::text, li:contains("作者") ::text', join = "", clean = ["collapse", { regex = '^(?:作者\s*[:：]\s*)?(.+)' }] } # 林1"#
     );
-    assert!(line("list_price").contains("decimal"), "{found:#?}");
+    for name in ["price", "list_price"] {
+        assert!(line(name).contains("decimal"), "{found:#?}");
+    }
     for name in ["author_2", "list_price_2", "price_2"] {
         assert!(!found.iter().any(|l| l.starts_with(name)), "{found:#?}");
     }
