@@ -15,6 +15,10 @@ const DAYS: [&str; 8] = [
     "%d %b %Y",
     "%b %d, %Y",
 ];
+/// So many of them begin with the year.
+const YEAR_FIRST: usize = 4;
+/// Any of those within a longer text.
+const ANY_DAY_WITHIN: &str = r"\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?";
 /// The same within a longer text.
 const DAY_WITHIN: [(&str, &str); 4] = [
     (r"\d{4}-\d{1,2}-\d{1,2}", "%Y-%m-%d"),
@@ -132,6 +136,15 @@ fn days(texts: &[&str]) -> Option<Vec<StepConfig>> {
             formats.push((*format).to_owned());
         }
     }
+    let year_first = DAYS.get(..YEAR_FIRST).unwrap_or_default();
+    if formats.len() > 1 && formats.iter().all(|f| year_first.contains(&f.as_str())) {
+        // Where some pages write days otherwise than others, further ones may write them otherwise again.
+        for format in year_first {
+            if !formats.iter().any(|f| f == format) {
+                formats.push((*format).to_owned());
+            }
+        }
+    }
     Some(vec![StepConfig::Collapse, StepConfig::Date(Texts(formats))])
 }
 
@@ -140,22 +153,29 @@ fn days_within(texts: &[&str]) -> Option<Vec<StepConfig>> {
     if texts.iter().any(|t| t.chars().count() > 30) {
         return None;
     }
-    let (regex, format) = DAY_WITHIN.iter().find(|(regex, format)| {
+    let has_one = |regex: &str, formats: &[&str]| {
         let Ok(regex) = regex::Regex::new(regex) else {
             return false;
         };
         texts.iter().all(|t| {
             let mut found = regex.find_iter(t);
-            let day = found
-                .next()
-                .is_some_and(|d| Date::strptime(format, d.as_str()).is_ok());
-            day && found.next().is_none()
+            let is_day = |day: &str| formats.iter().any(|f| Date::strptime(f, day).is_ok());
+            found.next().is_some_and(|d| is_day(d.as_str())) && found.next().is_none()
         })
-    })?;
-    Some(vec![
-        StepConfig::Regex((*regex).to_owned()),
-        StepConfig::Date(Texts(vec![(*format).to_owned()])),
-    ])
+    };
+    let steps = |regex: &str, formats: &[&str]| {
+        let formats = formats.iter().map(|f| (*f).to_owned()).collect();
+        vec![
+            StepConfig::Regex(regex.to_owned()),
+            StepConfig::Date(Texts(formats)),
+        ]
+    };
+    let mut one = DAY_WITHIN.iter();
+    if let Some((regex, format)) = one.find(|(regex, format)| has_one(regex, &[format])) {
+        return Some(steps(regex, &[format]));
+    }
+    let all = DAYS.get(..YEAR_FIRST).unwrap_or_default();
+    has_one(ANY_DAY_WITHIN, all).then(|| steps(ANY_DAY_WITHIN, all))
 }
 
 /// What stands before a number and leaves it one.
@@ -374,12 +394,23 @@ mod tests {
                 &["2026-11-28 10:00"],
                 r#"[{ timestamp = { format = "%Y-%m-%d %H:%M", zone = "Asia/Taipei" } }]"#,
             ),
+            // Two ways of writing it are told, so there may be a third one.
+            (
+                &["2026/11/28", "2026年1月3日"],
+                r#"["collapse", { date = ["%Y/%m/%d", "%Y年%m月%d日", "%Y-%m-%d", "%Y.%m.%d"] }]"#,
+            ),
+            (
+                &["更新於 2026-11-28", "2026年1月3日 更新"],
+                r"[{ regex = '\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?' }, { date = ['F', 'G'] }]",
+            ),
             (&["03/04/2026"], r#"["collapse"]"#),
             (&["2026-02-30"], r#"["collapse"]"#),
         ] {
             assert_eq!(
                 form("x", texts),
-                steps.replace("'F'", "\"%Y-%m-%d\""),
+                steps
+                    .replace("'F'", "\"%Y-%m-%d\"")
+                    .replace("'G'", r#""%Y年%m月%d日", "%Y/%m/%d", "%Y.%m.%d""#),
                 "{texts:?}"
             );
         }
