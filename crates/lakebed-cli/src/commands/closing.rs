@@ -2,7 +2,7 @@
 
 use lakebed::Result;
 use lakebed::crawl::is_sample;
-use lakebed::name::SourceName;
+use lakebed::name::{RunName, SourceName};
 use lakebed::queue::{
     Breach, BreachKind, ClosingRecord, HolderRecord, Queue, RunBooks, RunRecord, RunState,
 };
@@ -69,12 +69,7 @@ pub(super) fn next_steps(
         ));
     }
     steps.extend(seal_again((source, date), closing, again));
-    if let Some(outside) = closing.lacks_pack() {
-        let run = outside.of_run().unwrap_or(run.as_str());
-        steps.push(format!(
-            "`lakebed crawl close {source} --date {date} --run {run} --lost` ends as dead what is in no part because it is gone for good, and seals the rest; then `lakebed queue retry` fetches it anew"
-        ));
-    }
+    steps.extend(lose((source, date, run), closing));
     if has(&[BreachKind::NoLinks]) {
         steps.push(format!(
             "`lakebed parse {source} --try URL` shows which links the rules find on such a page; mend `follow` first"
@@ -116,6 +111,17 @@ fn seal_again(
             "`lakebed crawl close {source} --date {date} --run {name}` tries to seal the pack of `{name}` again; {again} then sees whether that was all"
         ),
     })
+}
+
+/// How responses that no part has are given up.
+fn lose(
+    (source, date, run): (&SourceName, &BusinessDate, &RunName),
+    closing: &ClosingRecord,
+) -> Option<String> {
+    let run = closing.lacks_pack()?.of_run().unwrap_or(run.as_str());
+    Some(format!(
+        "`lakebed crawl close {source} --date {date} --run {run} --lost` ends as dead what is in no part because it is gone for good, and seals the rest; then `lakebed queue retry` fetches it anew"
+    ))
 }
 
 /// Who holds the requests of a run that cannot end for them, and what ends that; `gives_up` = whether this call does, `None`
