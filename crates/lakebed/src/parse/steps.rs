@@ -20,6 +20,10 @@ use crate::time::time_zone;
 
 /// Characters of a value that an error shows.
 const SAMPLE_CHARS: usize = 60;
+/// How days of Taiwan's calendar begin.
+const ROC_ERAS: [&str; 2] = ["民國", "民国"];
+/// The year before its first one.
+const ROC_YEAR_ZERO: u16 = 1911;
 /// What one place of a regular expression costs at a byte of text.
 const STEPS_PER_PLACE: u64 = 4;
 
@@ -207,10 +211,7 @@ impl Step {
                 Some(value) => Ok(vec![value.clone()]),
                 None => Err(no("unknown_word", text, "a word of the map")),
             },
-            Self::Date(formats) => match formats
-                .iter()
-                .find_map(|f| Date::strptime(f, text.trim()).ok())
-            {
+            Self::Date(formats) => match formats.iter().find_map(|f| day_of(f, text.trim())) {
                 Some(date) => one(date.to_string()),
                 None => Err(no("no_date", text, "a date of the declared formats")),
             },
@@ -383,6 +384,20 @@ fn check_formats(formats: &[String]) -> Result<Vec<String>> {
     Ok(formats.to_vec())
 }
 
+/// The day that a text of this format says. Behind `民國` the years are those of Taiwan, where 1912 is the first one.
+pub(super) fn day_of(format: &str, text: &str) -> Option<Date> {
+    if !ROC_ERAS.iter().any(|era| format.contains(&format!("{era}%Y"))) {
+        return Date::strptime(format, text).ok();
+    }
+    let era = ROC_ERAS.iter().find(|era| text.contains(*era))?;
+    let (before, after) = text.split_once(*era)?;
+    let year: String = after.chars().take_while(char::is_ascii_digit).collect();
+    let rest = after.get(year.len()..)?;
+    let year = year.parse::<u16>().ok().filter(|year| (1..1_000).contains(year))?;
+    let text = format!("{before}{era}{}{rest}", year + ROC_YEAR_ZERO);
+    Date::strptime(format, text).ok()
+}
+
 /// That each format reads a day: one that leaves out a part of it reads none.
 fn check_days(formats: Vec<String>) -> Result<Vec<String>> {
     let sample = Date::constant(2026, 11, 28);
@@ -503,6 +518,18 @@ mod tests {
                 Ok(r#""2024-06-07""#),
             ),
             ("[{ date = '%Y-%m-%d' }]", "2024-02-30", Err("no_date")),
+            // Taiwan's years: 109 is 2020, which has a day more.
+            (
+                "[{ date = '民國%Y年%m月%d日' }]",
+                "民國109年2月29日",
+                Ok("\"2020-02-29\""),
+            ),
+            (
+                "[{ date = '民國%Y年%m月%d日' }]",
+                "民國2020年2月29日",
+                Err("no_date"),
+            ),
+            ("[{ date = '民國%Y/%m/%d' }]", "109/2/29", Err("no_date")),
             (
                 "[{ timestamp = { format = '%Y-%m-%d %H:%M', zone = 'Asia/Taipei' } }]",
                 "2024-06-07 08:09",

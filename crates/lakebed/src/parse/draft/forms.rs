@@ -1,26 +1,27 @@
 //! What is done to texts so that they become values: as all of them allow.
 
-use jiff::civil::Date;
-
 use crate::config::{NumberMarks, StepConfig, Texts, TimestampConfig};
+use crate::parse::steps::day_of;
 
 /// How days are written; a day that could be a month (`03/04/2026`) is left to people.
-const DAYS: [&str; 8] = [
+const DAYS: [&str; 9] = [
     "%Y-%m-%d",
     "%Y年%m月%d日",
     "%Y/%m/%d",
     "%Y.%m.%d",
+    "民國%Y年%m月%d日",
     "%d %B %Y",
     "%B %d, %Y",
     "%d %b %Y",
     "%b %d, %Y",
 ];
 /// So many of them begin with the year.
-const YEAR_FIRST: usize = 4;
+const YEAR_FIRST: usize = 5;
 /// Any of those within a longer text.
-const ANY_DAY_WITHIN: &str = r"\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?";
+const ANY_DAY_WITHIN: &str = r"(?:民國\d{2,3}|\d{4})[-/.年]\d{1,2}[-/.月]\d{1,2}日?";
 /// The same within a longer text.
-const DAY_WITHIN: [(&str, &str); 4] = [
+const DAY_WITHIN: [(&str, &str); 5] = [
+    (r"民國\d{2,3}年\d{1,2}月\d{1,2}日", "民國%Y年%m月%d日"),
     (r"\d{4}-\d{1,2}-\d{1,2}", "%Y-%m-%d"),
     (r"\d{4}年\d{1,2}月\d{1,2}日", "%Y年%m月%d日"),
     (r"\d{4}/\d{1,2}/\d{1,2}", "%Y/%m/%d"),
@@ -129,7 +130,7 @@ fn days(texts: &[&str]) -> Option<Vec<StepConfig>> {
     let mut formats: Vec<String> = Vec::new();
     for text in texts {
         let mut formats_left = DAYS.iter();
-        let Some(format) = formats_left.find(|f| Date::strptime(f, text).is_ok()) else {
+        let Some(format) = formats_left.find(|f| day_of(f, text).is_some()) else {
             return days_within(texts);
         };
         if !formats.iter().any(|f| f == format) {
@@ -159,7 +160,7 @@ fn days_within(texts: &[&str]) -> Option<Vec<StepConfig>> {
         };
         texts.iter().all(|t| {
             let mut found = regex.find_iter(t);
-            let is_day = |day: &str| formats.iter().any(|f| Date::strptime(f, day).is_ok());
+            let is_day = |day: &str| formats.iter().any(|f| day_of(f, day).is_some());
             found.next().is_some_and(|d| is_day(d.as_str())) && found.next().is_none()
         })
     };
@@ -178,6 +179,8 @@ fn days_within(texts: &[&str]) -> Option<Vec<StepConfig>> {
     has_one(ANY_DAY_WITHIN, all).then(|| steps(ANY_DAY_WITHIN, all))
 }
 
+/// The number of a text that has one: `10-15` on another page is no 10.
+pub(super) const ONE_NUMBER: &str = r"^\D*(\d[\d.,]*)\D*$";
 /// What stands before a number and leaves it one.
 const ABOUT: [&str; 6] = ["", "約", "约", "共", "ca.", "about"];
 /// What makes a number the name of a thing.
@@ -278,7 +281,7 @@ fn number(name: &str, texts: &[&str], is_enough: bool) -> Option<Vec<StepConfig>
     if !is_bare && marks.thousands.is_none() {
         marks.thousands = Some(',');
     }
-    let regex = (!is_bare).then(|| StepConfig::Regex(r"\d[\d.,]*".to_owned()));
+    let regex = (!is_bare).then(|| StepConfig::Regex(ONE_NUMBER.to_owned()));
     let number = match is_money || has_fraction || is_measured {
         true => StepConfig::Decimal(marks),
         false => StepConfig::Int(marks),
@@ -329,12 +332,12 @@ mod tests {
     fn numbers_take_their_marks_and_leave_their_units() {
         let taken = |number: &str| {
             let number = format!("{{ {number} = {{ thousands = \",\" }} }}");
-            format!(r"[{{ regex = '\d[\d.,]*' }}, {number}]")
+            format!(r"[{{ regex = '^\D*(\d[\d.,]*)\D*$' }}, {number}]")
         };
         let (decimal, int) = (taken("decimal"), taken("int"));
         let text = r#"["collapse"]"#;
         let continental =
-            r#"[{ regex = '\d[\d.,]*' }, { decimal = { thousands = ".", decimal = "," } }]"#;
+            r#"[{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = ".", decimal = "," } }]"#;
         for (name, texts, steps) in [
             (
                 "price",
@@ -361,6 +364,7 @@ mod tests {
             ("isbn", &["9789571234567"], text),
             ("x", &["12", "many"], text),
             ("x", &["8F/15F"], text),
+            ("x", &["10-15 天"], text),
             ("x", &["8F"], text),
             ("x", &["稻田路9號"], text),
             ("x", &["第3冊"], text),
@@ -397,11 +401,15 @@ mod tests {
             // Two ways of writing it are told, so there may be a third one.
             (
                 &["2026/11/28", "2026年1月3日"],
-                r#"["collapse", { date = ["%Y/%m/%d", "%Y年%m月%d日", "%Y-%m-%d", "%Y.%m.%d"] }]"#,
+                r#"["collapse", { date = ["%Y/%m/%d", "%Y年%m月%d日", "%Y-%m-%d", "%Y.%m.%d", "民國%Y年%m月%d日"] }]"#,
             ),
             (
                 &["更新於 2026-11-28", "2026年1月3日 更新"],
-                r"[{ regex = '\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?' }, { date = ['F', 'G'] }]",
+                r"[{ regex = '(?:民國\d{2,3}|\d{4})[-/.年]\d{1,2}[-/.月]\d{1,2}日?' }, { date = ['F', 'G'] }]",
+            ),
+            (
+                &["民國112年3月5日"],
+                r#"["collapse", { date = "民國%Y年%m月%d日" }]"#,
             ),
             (&["03/04/2026"], r#"["collapse"]"#),
             (&["2026-02-30"], r#"["collapse"]"#),
@@ -410,7 +418,7 @@ mod tests {
                 form("x", texts),
                 steps
                     .replace("'F'", "\"%Y-%m-%d\"")
-                    .replace("'G'", r#""%Y年%m月%d日", "%Y/%m/%d", "%Y.%m.%d""#),
+                    .replace("'G'", r#""%Y年%m月%d日", "%Y/%m/%d", "%Y.%m.%d", "民國%Y年%m月%d日""#),
                 "{texts:?}"
             );
         }
