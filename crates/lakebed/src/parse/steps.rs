@@ -386,14 +386,20 @@ fn check_formats(formats: &[String]) -> Result<Vec<String>> {
 
 /// The day that a text of this format says. Behind `民國` the years are those of Taiwan, where 1912 is the first one.
 pub(super) fn day_of(format: &str, text: &str) -> Option<Date> {
-    if !ROC_ERAS.iter().any(|era| format.contains(&format!("{era}%Y"))) {
+    if !ROC_ERAS
+        .iter()
+        .any(|era| format.contains(&format!("{era}%Y")))
+    {
         return Date::strptime(format, text).ok();
     }
     let era = ROC_ERAS.iter().find(|era| text.contains(*era))?;
     let (before, after) = text.split_once(*era)?;
     let year: String = after.chars().take_while(char::is_ascii_digit).collect();
     let rest = after.get(year.len()..)?;
-    let year = year.parse::<u16>().ok().filter(|year| (1..1_000).contains(year))?;
+    let year = year
+        .parse::<u16>()
+        .ok()
+        .filter(|year| (1..1_000).contains(year))?;
     let text = format!("{before}{era}{}{rest}", year + ROC_YEAR_ZERO);
     Date::strptime(format, text).ok()
 }

@@ -336,8 +336,7 @@ mod tests {
         };
         let (decimal, int) = (taken("decimal"), taken("int"));
         let text = r#"["collapse"]"#;
-        let continental =
-            r#"[{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = ".", decimal = "," } }]"#;
+        let continental = r#"[{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = ".", decimal = "," } }]"#;
         for (name, texts, steps) in [
             (
                 "price",
@@ -416,9 +415,10 @@ mod tests {
         ] {
             assert_eq!(
                 form("x", texts),
-                steps
-                    .replace("'F'", "\"%Y-%m-%d\"")
-                    .replace("'G'", r#""%Y年%m月%d日", "%Y/%m/%d", "%Y.%m.%d", "民國%Y年%m月%d日""#),
+                steps.replace("'F'", "\"%Y-%m-%d\"").replace(
+                    "'G'",
+                    r#""%Y年%m月%d日", "%Y/%m/%d", "%Y.%m.%d", "民國%Y年%m月%d日""#
+                ),
                 "{texts:?}"
             );
         }

@@ -5,7 +5,7 @@ use scraper::ElementRef;
 
 use crate::parse::draft::build::Builder;
 use crate::parse::draft::names;
-use crate::parse::draft::places::{Cut, Place, attribute_of, value};
+use crate::parse::draft::places::{Cut, End, NEXT_LABEL, Place, attribute_of, value};
 use crate::parse::draft::seen::{Seen, candidates, classes, collapsed, quoted, text_in};
 
 /// Characters of a label.
@@ -80,13 +80,14 @@ impl<'a> Pair<'a> {
     }
 
     /// Label and value in one element, with an expression of what stands between them.
-    fn within(element: ElementRef<'a>, label: &str, between: &str, is_word: bool) -> Self {
+    fn within(element: ElementRef<'a>, label: &str, between: &str, end: End) -> Self {
         Self {
             holder: element,
             way: String::new(),
             within: Some(Cut {
                 lead: format!("{}{between}", regex::escape(label)),
-                is_word,
+                end,
+                has_lines: false,
             }),
             label: as_written(element, label),
             value: element,
@@ -99,6 +100,9 @@ impl<'a> Pair<'a> {
         let plain = named(self.holder);
         let mut bases = vec![plain.clone()];
         bases.extend(candidates(self.holder).into_iter().filter(|c| *c != plain));
+        // The cell of a table within a cell.
+        let tag = self.holder.value().name();
+        bases.push(format!("{tag}:not(:has({tag}))"));
         let mut good = bases
             .iter()
             .filter_map(|base| self.selector_from(page, base));
@@ -155,9 +159,11 @@ fn beside_at<'a>(label: ElementRef<'a>, value: ElementRef<'a>) -> Option<Pair<'a
     let of_row = row.child_elements().count();
     match (label.value().name(), value.value().name()) {
         ("dt", "dd") | ("th", "td") => Pair::beside(label, value),
-        ("td", "td") if of_row == 2 && all_pairs(row) => Pair::beside(label, value),
+        ("td", "td") if (of_row == 2 && all_pairs(row)) || is_in_turn(row, label) => {
+            Pair::beside(label, value)
+        }
         (
-            "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p",
+            "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p" | "font",
             "span" | "div" | "p" | "strong" | "b" | "em" | "i" | "a" | "time" | "small" | "font",
         ) => {
             let says_so = text_in(label).ends_with([':', '：']);
@@ -177,8 +183,15 @@ fn beside_at<'a>(label: ElementRef<'a>, value: ElementRef<'a>) -> Option<Pair<'a
 /// Labels and values in the text of one element.
 fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
     let name = element.value().name();
-    if !matches!(name, "li" | "p" | "div" | "span" | "td" | "dd") {
+    if !matches!(
+        name,
+        "li" | "p" | "div" | "span" | "td" | "dd" | "font" | "center"
+    ) {
         return Vec::new();
+    }
+    let in_lines = lines_at(element);
+    if !in_lines.is_empty() {
+        return in_lines;
     }
     let is_inline = |e: ElementRef<'_>| {
         matches!(
@@ -205,7 +218,8 @@ fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
     let text = text_in(element);
     let Some(label) = label_before(&text) else {
         let pair = label_first(element).or_else(|| label_bare(element));
-        return pair.into_iter().collect();
+        let in_a_line = || labels_bare(element, &text);
+        return pair.map_or_else(in_a_line, |pair| vec![pair]);
     };
     // Where an element inside has both, it is that one.
     let has_both = |e: ElementRef<'_>| {
@@ -222,23 +236,102 @@ fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
 
 /// `編號：A-17 日期：2026-11-30`: each label with what stands in front of the next one.
 fn in_a_row<'a>(element: ElementRef<'a>, label: &str, value: &str) -> Vec<Pair<'a>> {
-    let next = Regex::new(r"\s(\p{L}{2,12})\s?[:：]").ok();
-    let next = next.and_then(|next| {
-        let found = next.captures(value)?;
-        Some((found.get(0)?.range(), found.get(1)?.as_str()))
-    });
-    let Some((place, label_of_next)) = next else {
-        return vec![Pair::within(element, label, BEHIND, false)];
+    let next = Regex::new(NEXT_LABEL)
+        .ok()
+        .and_then(|next| next.find(value));
+    let Some(next) = next else {
+        return vec![Pair::within(element, label, BEHIND, End::Text)];
     };
-    let (own, rest) = (value.get(..place.start), value.get(place.end..));
+    let (own, rest) = (value.get(..next.start()), value.get(next.end()..));
     let is_word = own.is_some_and(|own| !own.trim().contains(' '));
+    let end = if is_word { End::Word } else { End::Label };
+    let label_of_next = next.as_str().trim_end_matches([':', '：']).trim();
     let rest = rest.unwrap_or_default().trim_start();
-    let mut pairs = Vec::new();
-    if is_word {
-        pairs.push(Pair::within(element, label, BEHIND, true));
-    }
+    let mut pairs = vec![Pair::within(element, label, BEHIND, end)];
     pairs.extend(in_a_row(element, label_of_next, rest));
     pairs
+}
+
+/// `<b>作者：</b>林一<br><b>定價：</b>NT$ 100`: a label and its value in each line of an element that has several.
+fn lines_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
+    let is_break = |e: &ElementRef<'_>| e.value().name() == "br";
+    if element.child_elements().filter(is_break).count() == 0 {
+        return Vec::new();
+    }
+    let is_block = |e: ElementRef<'_>| {
+        matches!(
+            e.value().name(),
+            "table" | "div" | "p" | "ul" | "ol" | "dl" | "h1" | "h2" | "h3" | "form"
+        )
+    };
+    if element.descendent_elements().skip(1).any(is_block) {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new()];
+    for node in element.children() {
+        let inner = ElementRef::wrap(node);
+        if inner.as_ref().is_some_and(is_break) {
+            lines.push(String::new());
+        } else if let Some(line) = lines.last_mut() {
+            let text = node.value().as_text().map(|text| text.to_string());
+            line.push_str(
+                &text
+                    .or_else(|| inner.map(|e| e.text().collect()))
+                    .unwrap_or_default(),
+            );
+        }
+    }
+    let pair = |line: &String| {
+        let line = collapsed(line);
+        let label = label_before(&line)?;
+        let value = line
+            .get(label.len()..)?
+            .trim_start_matches([':', '：', ' ']);
+        let is_short = value.chars().count() <= MAX_WITHIN_CHARS && !value.contains('。');
+        (is_short && !value.is_empty()).then(|| in_a_row(element, &label, value))
+    };
+    let pairs: Vec<Vec<Pair<'_>>> = lines.iter().filter_map(pair).collect();
+    if pairs.len() < 2 {
+        return Vec::new();
+    }
+    let mut pairs: Vec<Pair<'_>> = pairs.into_iter().flatten().collect();
+    for cut in pairs.iter_mut().filter_map(|pair| pair.within.as_mut()) {
+        // The next line is behind it.
+        cut.end = match cut.end {
+            End::Word => End::Word,
+            _ => End::Label,
+        };
+        cut.has_lines = true;
+    }
+    pairs
+}
+
+/// `坪數 18 坪 樓層 3/5`: labels that are known, without a colon, each with what stands in front of the next one.
+fn labels_bare<'a>(element: ElementRef<'a>, text: &str) -> Vec<Pair<'a>> {
+    if text.chars().count() > MAX_WITHIN_CHARS {
+        return Vec::new();
+    }
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_label = |word: &&&str| names::of_known_label(word).is_some();
+    let labels: Vec<&str> = words.iter().filter(is_label).copied().collect();
+    let is_first = words
+        .first()
+        .is_some_and(|word| labels.first() == Some(word));
+    let in_turn = words.windows(2).all(|two| match two {
+        [one, other] => !labels.contains(one) || !labels.contains(other),
+        _ => true,
+    });
+    let ends_so = words.last().is_some_and(|word| labels.contains(word));
+    if labels.len() < 2 || !is_first || !in_turn || ends_so {
+        return Vec::new();
+    }
+    let pair = |label: &&str| {
+        let others = labels.iter().filter(|other| *other != label);
+        let others: Vec<String> = others.map(|other| regex::escape(other)).collect();
+        let end = End::Before(others.join("|"));
+        Pair::within(element, label, r"\s+", end)
+    };
+    labels.iter().map(pair).collect()
 }
 
 /// A short label in an element of its own at the beginning, and the bare value behind it: `<li><span>面积</span>89㎡`. Others
@@ -263,7 +356,7 @@ fn label_first(element: ElementRef<'_>) -> Option<Pair<'_>> {
     let twins = twins
         .filter(|(k, other)| *k == kind && *other != label)
         .count();
-    (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*", false))
+    (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*", End::Text))
 }
 
 /// A bare label that is known, and the value in the one element behind it: `<p>定價 <del>NT$350</del></p>`.
@@ -303,11 +396,14 @@ fn label_before(text: &str) -> Option<String> {
 /// looks for just that.
 fn as_written(element: ElementRef<'_>, label: &str) -> String {
     let text: String = element.text().collect();
-    let own = text.split([':', '：']).next().map(str::trim);
-    match own {
-        Some(own) if collapsed(own) == label && is_one_line(own) => own.to_owned(),
-        _ => label.to_owned(),
-    }
+    let written = |part: &str| {
+        let part = part.trim();
+        let mut ends = part.char_indices().map(|(at, _)| part.get(at..));
+        let found = ends.find_map(|end| end.filter(|end| collapsed(end) == label))?;
+        is_one_line(found).then(|| found.to_owned())
+    };
+    let mut parts = text.split([':', '：']);
+    parts.find_map(written).unwrap_or_else(|| label.to_owned())
 }
 
 fn is_one_line(text: &str) -> bool {
@@ -371,6 +467,35 @@ fn all_pairs(row: ElementRef<'_>) -> bool {
     labels.sort();
     labels.dedup();
     !has_head && rows.iter().all(is_pair) && labels.len() == all
+}
+
+/// Whether labels and values stand in turn in the row, and look otherwise: another colour, another class, bold.
+fn is_in_turn(row: ElementRef<'_>, label: ElementRef<'_>) -> bool {
+    let cells: Vec<ElementRef<'_>> = row.child_elements().collect();
+    let look = |cell: &ElementRef<'_>| {
+        let mut inner = cell.child_elements();
+        let is_bold = inner
+            .next()
+            .is_some_and(|e| matches!(e.value().name(), "b" | "strong"));
+        (
+            cell.value().attr("bgcolor").map(str::to_owned),
+            cell.value().attr("class").map(str::to_owned),
+            is_bold && inner.next().is_none() && !own_text(*cell),
+            text_in(*cell).ends_with([':', '：']),
+        )
+    };
+    let (labels, values): (Vec<_>, Vec<_>) =
+        cells.iter().enumerate().partition(|(n, _)| n % 2 == 0);
+    let Some((_, first)) = labels.first() else {
+        return false;
+    };
+    let own = look(first);
+    let is_like = |(_, cell): &(usize, &ElementRef<'_>)| look(cell) == own;
+    cells.len() % 2 == 0
+        && labels.iter().any(|(_, cell)| cell.id() == label.id())
+        && labels.iter().all(is_like)
+        && labels.iter().all(|(_, cell)| label_of(**cell).is_some())
+        && !values.iter().any(is_like)
 }
 
 /// Whether others of its kind stand beside it, each with another label.

@@ -7,6 +7,7 @@ use scraper::ElementRef;
 use url::Url;
 
 use crate::name::StageName;
+use crate::parse::draft::cards;
 use crate::parse::draft::seen::{Seen, candidates, classes, quoted, text_in};
 use crate::parse::draft::totals::announced;
 use crate::parse::draft::written::DraftedLinks;
@@ -28,18 +29,24 @@ const NEXT: [&str; 10] = [
 const MIN_ITEMS: usize = 2;
 
 /// A link of a page.
-struct Link<'a> {
-    element: ElementRef<'a>,
-    url: Url,
-    shape: String,
-    is_content: bool,
+pub(super) struct Link<'a> {
+    pub(super) element: ElementRef<'a>,
+    pub(super) url: Url,
+    /// What it has in common with addresses of its kind.
+    pub(super) shape: String,
+    /// It stands in the content, not in a menu.
+    pub(super) is_content: bool,
 }
 
 pub(super) fn find(pages: &[Seen<'_>], stage: &StageName, to: &StageName) -> Vec<DraftedLinks> {
     let links: Vec<Vec<Link<'_>>> = pages.iter().map(links_of).collect();
     let mut drafted = Vec::new();
-    drafted.extend(items(pages, &links).map(|css| told(pages, css, to)));
-    let next = next_page(pages, &links).map(|css| told(pages, css, stage));
+    // A next page of nothing is no list.
+    drafted.extend(cards::items(pages, &links).map(|css| told(pages, &css, to)));
+    if drafted.is_empty() {
+        return drafted;
+    }
+    let next = next_page(pages, &links).map(|css| told(pages, &[css], stage));
     if let Some(items) = drafted.first_mut() {
         items.total = announced(pages, items.most, next.is_some());
         // Pages that have an address each, not a query, are told to speak of one list.
@@ -121,7 +128,7 @@ fn without_numbers(part: &str) -> String {
 }
 
 /// Whether the address is another page of the list.
-fn is_pager(url: &Url, page: &Url) -> bool {
+pub(super) fn is_pager(url: &Url, page: &Url) -> bool {
     let last = |url: &Url| {
         url.path()
             .rsplit('/')
@@ -145,88 +152,7 @@ fn is_pager(url: &Url, page: &Url) -> bool {
     own || is_page || is_numbered
 }
 
-/// The selector of the links that most look like items.
-fn items(pages: &[Seen<'_>], links: &[Vec<Link<'_>>]) -> Option<String> {
-    let mut groups: BTreeMap<(String, String), (BTreeSet<String>, usize, usize)> = BTreeMap::new();
-    for (n, (page, links)) in pages.iter().zip(links).enumerate() {
-        for (m, link) in links.iter().enumerate() {
-            if !link.is_content || is_pager(&link.url, &page.url) {
-                continue;
-            }
-            let group = groups.entry((link.shape.clone(), place_of(link.element)));
-            let (urls, ..) = group.or_insert_with(|| (BTreeSet::new(), n, m));
-            urls.insert(without_fragment(&link.url));
-        }
-    }
-    // Of equally many, the one whose links say more: a title before a picture.
-    let words = |(n, m): (usize, usize)| {
-        let link = links.get(n).and_then(|l| l.get(m));
-        link.map_or(0, |l| text_in(l.element).chars().count())
-    };
-    let mut groups: Vec<_> = groups
-        .into_iter()
-        .filter(|(_, (urls, ..))| urls.len() >= MIN_ITEMS)
-        .collect();
-    groups.sort_by_key(|(_, (urls, n, m))| std::cmp::Reverse((urls.len(), words((*n, *m)))));
-    groups.into_iter().find_map(|((shape, _), (urls, n, m))| {
-        let first = links.get(n)?.get(m)?;
-        let is_right = |css: &String| {
-            let mut found = BTreeSet::new();
-            for (page, links) in pages.iter().zip(links) {
-                let chosen: HashSet<NodeId> = page.select(css).iter().map(|e| e.id()).collect();
-                let known: Vec<&Link<'_>> = links
-                    .iter()
-                    .filter(|l| chosen.contains(&l.element.id()))
-                    .collect();
-                if known.len() != chosen.len()
-                    || known.iter().any(|l| l.shape != shape || !l.is_content)
-                {
-                    return false;
-                }
-                found.extend(known.iter().map(|l| without_fragment(&l.url)));
-            }
-            urls.is_subset(&found)
-        };
-        let named = candidates(first.element)
-            .into_iter()
-            .filter(|css| css.contains(['.', '#']));
-        let by_address = address_part(&shape).map(|part| format!("a[href*={}]", quoted(&part)));
-        named
-            .chain(by_address)
-            .chain(candidates(first.element))
-            .find(is_right)
-    })
-}
-
-/// The tags and classes around a link: those of one group stand in the same place.
-fn place_of(element: ElementRef<'_>) -> String {
-    let own = |e: ElementRef<'_>| {
-        let mut names: Vec<&str> = classes(e).collect();
-        names.sort_unstable();
-        format!("{}.{}", e.value().name(), names.join("."))
-    };
-    let above = element
-        .ancestors()
-        .filter_map(ElementRef::wrap)
-        .take(3)
-        .map(own);
-    std::iter::once(own(element))
-        .chain(above)
-        .collect::<Vec<_>>()
-        .join("<")
-}
-
-/// A part of the path that all addresses of a shape have.
-fn address_part(shape: &str) -> Option<String> {
-    let path = shape.split('?').next()?;
-    let mut parts = path
-        .split('/')
-        .filter(|p| !p.is_empty() && !p.contains(['*', '#']));
-    let last = parts.next_back()?;
-    Some(format!("/{last}/"))
-}
-
-fn without_fragment(url: &Url) -> String {
+pub(super) fn without_fragment(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
     url.into()
@@ -299,8 +225,9 @@ fn next_page(pages: &[Seen<'_>], links: &[Vec<Link<'_>>]) -> Option<String> {
 }
 
 /// A group with what it finds.
-fn told(pages: &[Seen<'_>], css: String, stage: &StageName) -> DraftedLinks {
-    let url = format!("{css}::attr(href)");
+fn told(pages: &[Seen<'_>], css: &[String], stage: &StageName) -> DraftedLinks {
+    let each: Vec<String> = css.iter().map(|css| format!("{css}::attr(href)")).collect();
+    let url = each.join(", ");
     let found = pages.iter().map(|page| {
         let joined = page
             .texts(&url)

@@ -2,7 +2,7 @@
 //! with.
 //!
 //! ```text
-//! pages of a list   -> links    the group of links that most look like items, and the next page; totals    how many it says there are
+//! pages of a list   -> links    the next page; cards    the links that most look like items; totals    how many there are
 //! pages of items    -> labels, tables, leaves, structured    where values stand; places    one field of several
 //!                      forms    what is done to them: numbers, days, texts
 //! both              -> the rules are run over the pages; what does not give what it was drafted for is left out
@@ -12,6 +12,7 @@
 //! Nothing here is remembered: what stands in `source.toml` counts, whoever wrote it.
 
 mod build;
+mod cards;
 mod file;
 mod forms;
 mod labels;

@@ -22,9 +22,38 @@ pub(super) struct Place {
 pub(super) struct Cut {
     /// A regular expression of what stands before it.
     pub(super) lead: String,
-    /// The value is one word; what follows is another pair.
-    pub(super) is_word: bool,
+    pub(super) end: End,
+    /// The texts within are lines of their own, with a blank between them.
+    pub(super) has_lines: bool,
 }
+
+/// Where a value ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// With the text.
+    Text,
+    /// With its first word; what follows is another pair.
+    Word,
+    /// Before the next label with a colon, else with the text.
+    Label,
+    /// Before one of these labels, which have no colon, else with the text.
+    Before(String),
+}
+
+impl End {
+    /// The regular expression of the value and what ends it.
+    fn regex(&self) -> String {
+        match self {
+            Self::Text => "(.+)".to_owned(),
+            Self::Word => r"(\S+)".to_owned(),
+            Self::Label => format!(r"(.+?)(?:{NEXT_LABEL}|$)"),
+            Self::Before(labels) => format!(r"(.+?)(?:\s+(?:{labels})|$)"),
+        }
+    }
+}
+
+/// A label with a colon behind another pair.
+pub(super) const NEXT_LABEL: &str = r"\s(?:\p{L}{2,12}|\p{Han}\s\p{Han})\s?[:：]";
 
 impl Place {
     /// An element that is the value.
@@ -48,9 +77,11 @@ fn is_joinable(pages: &[Seen<'_>], one: &[Place], other: &Place) -> bool {
 fn cut_of(places: &[Place]) -> Option<Option<String>> {
     let first = &places.first()?.cut;
     let is_one = places.iter().all(|place| place.cut == *first);
+    let mut cuts = places.iter().filter_map(|place| place.cut.as_ref());
+    let ends_with_text = cuts.all(|cut| cut.end == End::Text);
     let mut leads: Vec<&str> = Vec::new();
     for cut in places.iter().filter_map(|place| place.cut.as_ref()) {
-        if cut.is_word && !is_one {
+        if matches!(cut.end, End::Before(_)) && !is_one {
             return None;
         }
         if !leads.contains(&cut.lead.as_str()) {
@@ -58,12 +89,14 @@ fn cut_of(places: &[Place]) -> Option<Option<String>> {
         }
     }
     Some(match first {
-        Some(Cut { lead, is_word }) if is_one => {
-            let value = if *is_word { r"(\S+)" } else { "(.+)" };
-            Some(format!("{lead}{value}"))
-        }
+        Some(Cut { lead, end, .. }) if is_one => Some(format!("{lead}{}", end.regex())),
         _ if leads.is_empty() => None,
-        _ => Some(format!("^(?:{})?(.+)", leads.join("|"))),
+        _ if ends_with_text => Some(format!("^(?:{})?(.+)", leads.join("|"))),
+        _ => Some(format!(
+            "^(?:.*?(?:{}))?{}",
+            leads.join("|"),
+            End::Label.regex()
+        )),
     })
 }
 
@@ -81,24 +114,25 @@ fn listed(places: &[Place], take: &str) -> String {
 pub(super) fn value(pages: &[Seen<'_>], builder: &mut Builder<'_>, name: &str, place: Place) {
     let places = &builder.joined(name, place, |one, other| is_joinable(pages, one, other));
     let css = &listed(places, "");
-    let first = |page: &Seen<'_>| {
-        page.select(css)
-            .first()
-            .map(|e| text_in(*e))
-            .unwrap_or_default()
-    };
-    let texts: Vec<String> = pages.iter().map(first).collect();
     builder.take(css);
     if let Some(regex) = cut_of(places).flatten() {
         let found = Regex::new(&regex);
-        let cut = |text: &String| {
-            let found = found.as_ref().ok()?.captures(text)?;
+        let has_lines = |place: &Place| place.cut.as_ref().is_some_and(|cut| cut.has_lines);
+        let join = if places.iter().any(has_lines) {
+            " "
+        } else {
+            ""
+        };
+        let whole = listed(places, " ::text");
+        let cut = |page: &Seen<'_>| {
+            let text = collapsed(&page.texts(&whole).join(join));
+            let found = found.as_ref().ok()?.captures(&text)?;
             Some(found.get(1)?.as_str().to_owned())
         };
-        let texts: Vec<String> = texts.iter().map(|t| cut(t).unwrap_or_default()).collect();
+        let texts: Vec<String> = pages.iter().map(|p| cut(p).unwrap_or_default()).collect();
         let table = FieldTable {
-            css: Some(listed(places, " ::text")),
-            join: Some(String::new()),
+            css: Some(whole),
+            join: Some(join.to_owned()),
             clean: vec![StepConfig::Collapse, StepConfig::Regex(regex)],
             ..FieldTable::default()
         };
