@@ -64,9 +64,9 @@ pub(crate) struct SourceSampleArgs {
     /// The source
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Pages, at most 1,000
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) limit: u64,
+    /// Pages, at most 1,000 [default: 10; 30 with --draft, to see what some items have and others do not]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) limit: Option<u64>,
     /// Seeds instead of those of the source: a file, or - for standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) seeds: Option<std::path::PathBuf>,

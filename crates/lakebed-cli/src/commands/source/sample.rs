@@ -30,6 +30,11 @@ use crate::exit::Exit;
 use crate::progress::CrawlProgress;
 use crate::table::{Table, count, message_text};
 
+/// Pages of a sample.
+const LIMIT: u64 = 10;
+/// Pages of a sample that rules are drafted from.
+const DRAFT_LIMIT: u64 = 30;
+
 /// A page of the sample.
 #[derive(Serialize)]
 struct SampledPage {
@@ -144,7 +149,10 @@ async fn fetch(
     let plan = CrawlPlan {
         parts: parts_folder(&samples, &run),
         config: sample_config(plan.config),
-        limit: Some(args.limit),
+        limit: Some(
+            args.limit
+                .unwrap_or(if args.draft { DRAFT_LIMIT } else { LIMIT }),
+        ),
         run,
         ..plan
     };

@@ -12,6 +12,8 @@ use crate::parse::draft::seen::{Seen, candidates, classes, collapsed, quoted, te
 const MAX_LABEL_CHARS: usize = 30;
 /// Characters of a value behind its label in one text; what is longer is prose that has a colon.
 const MAX_WITHIN_CHARS: usize = 80;
+/// Pages that say the same in one place, at least, where others do not have the place: it is of the site.
+const MIN_ALIKE: usize = 5;
 /// What stands between a label and its value in one text.
 const BEHIND: &str = r"\s*[:：]\s*";
 
@@ -51,8 +53,11 @@ fn is_of_the_site(pages: &[Seen<'_>], css: &str) -> bool {
         Some((text_in(first), text_in(around)))
     };
     let found: Vec<_> = pages.iter().map(around).collect();
-    let first = found.first().filter(|first| first.is_some());
-    pages.len() > 1 && first.is_some_and(|first| found.iter().all(|other| other == first))
+    // Pages that are made in another way do not have it.
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    let is_enough = found.len() == pages.len() || found.len() >= MIN_ALIKE;
+    let first = found.first().filter(|_| is_enough && pages.len() > 1);
+    first.is_some_and(|first| found.iter().all(|other| other == first))
 }
 
 /// A value and what says what it is.
@@ -491,7 +496,7 @@ fn is_in_turn(row: ElementRef<'_>, label: ElementRef<'_>) -> bool {
     };
     let own = look(first);
     let is_like = |(_, cell): &(usize, &ElementRef<'_>)| look(cell) == own;
-    cells.len() % 2 == 0
+    cells.len().is_multiple_of(2)
         && labels.iter().any(|(_, cell)| cell.id() == label.id())
         && labels.iter().all(is_like)
         && labels.iter().all(|(_, cell)| label_of(**cell).is_some())

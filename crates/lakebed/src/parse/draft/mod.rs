@@ -38,7 +38,7 @@ use crate::parse::page::PageInput;
 pub use file::{page_block, put_page};
 
 /// Pages that are looked at; more tell little more.
-const MAX_PAGES: usize = 20;
+const MAX_PAGES: usize = 40;
 
 /// Rules for the pages of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]

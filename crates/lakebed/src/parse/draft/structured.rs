@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::config::{FieldTable, StepConfig};
+use crate::config::{FieldTable, PageValue, StepConfig};
 use crate::parse::draft::build::Builder;
 use crate::parse::draft::forms;
 use crate::parse::draft::names;
@@ -26,6 +26,12 @@ const SITE_TYPES: [&str; 12] = [
     "LocalBusiness",
     "Person",
 ];
+/// The last number of an address: `/book/17.html`, `item.php?id=17`.
+const LAST_NUMBER: &str = r"//[^/]+/.*?(\d+)\D*$";
+/// The title of a page.
+const PAGE_TITLE: &str = "title::text";
+/// What stands between the name of a thing and that of the site.
+const TITLE_SIGNS: [&str; 9] = [" - ", " | ", " _ ", "_", "|", "｜", " – ", " — ", "－"];
 /// Levels of members that are looked at.
 const MAX_LEVELS: usize = 3;
 
@@ -34,12 +40,16 @@ pub(super) fn key_and_title(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     key(pages, builder);
     if let Some((css, join)) = title(pages) {
         let texts: Vec<String> = pages.iter().map(|page| page.texts(&css).concat()).collect();
+        let mut clean = vec![StepConfig::Collapse];
+        if css == PAGE_TITLE {
+            clean.extend(without_site(&texts).map(StepConfig::Regex));
+        }
         builder.take_alone(css.trim_end_matches("::text").trim_end());
         let is_everywhere = texts.iter().all(|t| !collapsed(t).is_empty());
         let table = FieldTable {
             css: Some(css),
             join: join.then(String::new),
-            clean: vec![StepConfig::Collapse],
+            clean,
             required: is_everywhere,
             ..FieldTable::default()
         };
@@ -92,7 +102,26 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         ways.find(|(_, texts)| differ(texts) && (!strict || texts.iter().all(has_digit)))
             .cloned()
     };
-    let Some((mut table, texts)) = good(true).or_else(|| good(false)) else {
+    // Pages with addresses of two kinds: the last number of each.
+    let by_address = || {
+        let number = |page: &Seen<'_>| {
+            let text = page.input.capture.url.as_str();
+            let found = regex::Regex::new(LAST_NUMBER).ok()?.captures(text)?;
+            Some(found.get(1)?.as_str().to_owned())
+        };
+        let texts: Vec<String> = pages
+            .iter()
+            .map(|p| number(p).unwrap_or_default())
+            .collect();
+        let table = FieldTable {
+            page: Some(PageValue::Url),
+            clean: vec![StepConfig::Regex(LAST_NUMBER.to_owned())],
+            ..FieldTable::default()
+        };
+        differ(&texts).then_some((table, texts))
+    };
+    let found = good(true).or_else(by_address).or_else(|| good(false));
+    let Some((mut table, texts)) = found else {
         return;
     };
     table.required = true;
@@ -164,7 +193,38 @@ fn title(pages: &[Seen<'_>]) -> Option<(String, bool)> {
     {
         return Some(("meta[property='og:title']::attr(content)".to_owned(), false));
     }
-    has_all("title").then(|| ("title::text".to_owned(), false))
+    has_all("title").then(|| (PAGE_TITLE.to_owned(), false))
+}
+
+/// A regular expression of what is the page's own in its title: the name of the site, in front or behind a sign that
+/// parts them, is alike on every page.
+fn without_site(titles: &[String]) -> Option<String> {
+    let titles: Vec<String> = titles.iter().map(|t| collapsed(t)).collect();
+    let first = titles.first().filter(|_| titles.len() > 1)?;
+    let mut signs: Vec<(usize, &str)> = TITLE_SIGNS
+        .iter()
+        .flat_map(|sign| first.match_indices(sign))
+        .collect();
+    signs.sort_unstable();
+    let mut behind = signs.iter().filter_map(|(at, _)| first.get(*at..));
+    let is_behind = |site: &&str| {
+        titles
+            .iter()
+            .all(|t| t.len() > site.len() && t.ends_with(site))
+    };
+    if let Some(site) = behind.find(is_behind) {
+        return Some(format!("^(.+?)(?:{})?$", regex::escape(site)));
+    }
+    let mut ends: Vec<usize> = signs.iter().map(|(at, sign)| at + sign.len()).collect();
+    ends.sort_unstable_by_key(|end| std::cmp::Reverse(*end));
+    let mut before = ends.iter().filter_map(|end| first.get(..*end));
+    let is_before = |site: &&str| {
+        titles
+            .iter()
+            .all(|t| t.len() > site.len() && t.starts_with(site))
+    };
+    let site = before.find(is_before)?;
+    Some(format!("^(?:{})?(.+)$", regex::escape(site)))
 }
 
 /// Members of the JSON-LD object that tells of the page.

@@ -184,7 +184,7 @@ fn links_of_items_stand_out_from_those_of_the_site() {
     assert_eq!(
         list(&[("https://x.example/old/list.php", query)]),
         [
-            detail(r#"url = "h3 > a::attr(href)""#),
+            detail(r#"url = 'a[href*="item.php?"]::attr(href)'"#),
             next(r#"url = "a.older::attr(href)""#)
         ]
     );
@@ -484,4 +484,117 @@ fn a_field_of_pages_that_are_made_in_several_ways_has_several_places() {
         .into_iter()
         .find(|l| l.name == "author");
     assert_eq!(author.unwrap().on_pages, 5);
+}
+
+#[test]
+fn cards_of_several_kinds_are_items_and_paid_ones_are_not() {
+    let card = |n: usize| {
+        let side = if n.is_multiple_of(2) { "even" } else { "odd" };
+        let href = match n % 3 {
+            0 => format!("/old.php?no={n}"),
+            _ => format!("/p/{n}.html"),
+        };
+        format!(
+            "<li class='{side}'><a href={href}><img></a><h3><a href={href}>Item {n}</a></h3><a href=/kind/{}>kind</a></li>",
+            n % 2
+        )
+    };
+    let cards: String = (1..=8).map(card).collect();
+    let paid = "<li class='odd ad'><h3><a href=/sale/>Sale</a></h3></li>";
+    let url = "https://x.example/shop";
+    let rule = |body: &str| {
+        list(&[(url, body)])
+            .into_iter()
+            .next()
+            .map(|(_, rule)| rule)
+    };
+    assert_eq!(
+        rule(&format!("<ul class=plist>{cards}{paid}</ul>")).as_deref(),
+        Some(r#"url = 'a[href*="old.php?"]::attr(href), a[href*="/p/"]::attr(href)'"#)
+    );
+    // Rows of an old table, of two colours; the other cell leads elsewhere.
+    let row = |n: usize| {
+        let color = ["#fff", "#eee"][n % 2];
+        format!(
+            "<tr bgcolor='{color}'><td><a href=/{n}.htm>Item {n}</a><td><a href=/k/{n}.htm>kind</a>"
+        )
+    };
+    let rows: String = (1..=6).map(row).collect();
+    assert_eq!(
+        rule(&format!("<table border=1>{rows}</table>")).as_deref(),
+        Some(r#"url = "tbody > tr > td:nth-of-type(1) > a::attr(href)""#)
+    );
+    // A next page of nothing.
+    assert_eq!(rule("<p>none</p><a href=?page=2>下一頁</a>"), None);
+}
+
+#[test]
+fn labels_of_old_tables_and_of_lines_are_found() {
+    let row = |n: usize| {
+        format!(
+            "<title>舊貨 {n} - 老店</title><table><tr><td><table><tr><td bgcolor=#eee>編號<td>A-{n}7<td bgcolor=#eee>定價<td>NT$ {n}20<tr><td bgcolor=#eee>備註<td>好{n}</table></table>\
+             <div class=line><b>作者：</b>林{n}<br><b>出版社：</b>遠岸 {n} 社<br><b>出版日期：</b>民國11{n}年3月5日<br></div>\
+             <p>坪　數：1{n} 坪 樓　層：{n} 樓 共 5 樓 地址：路{n}號</p><p>押金 {n},000 元 面積 3{n} 坪</p>"
+        )
+    };
+    let bodies: Vec<String> = (1..=4).map(row).collect();
+    let found = fields_of(&bodies);
+    let sample = |name: &str| {
+        let begin = format!("{name} = ");
+        let line = found.iter().find(|f| f.starts_with(&begin));
+        line.and_then(|l| l.rsplit(" # ").next()).unwrap_or("none")
+    };
+    for (name, value) in [
+        ("title", "舊貨 1"),
+        ("code", "A-17"),
+        ("list_price", "120"),
+        ("description", "好1"),
+        ("author", "林1"),
+        ("publisher", "遠岸 1 社"),
+        ("published", "2022-03-05"),
+        ("area", "11"),
+        ("floor", "1 樓 共 5 樓"),
+        ("address", "路1號"),
+        ("deposit", "1000"),
+        ("area_2", "31"),
+    ] {
+        assert_eq!(sample(name), value, "{name}: {found:#?}");
+    }
+}
+
+#[test]
+fn pages_with_two_kinds_of_addresses_have_a_key_and_titles_lose_the_name_of_the_site() {
+    let page = |title: &str| format!("<title>{title}</title><p>頁數：3</p>");
+    let (one, two) = (page("湖 - 海 - 某店"), page("山 - 某店"));
+    let found = fields(&[
+        ("https://x.example:8080/book/17.html", one.as_str()),
+        ("https://x.example:8080/item.php?id=23", two.as_str()),
+    ]);
+    assert_eq!(
+        found[..2],
+        [
+            r#"id = { page = "url", clean = [{ regex = '//[^/]+/.*?(\d+)\D*$' }, "int"], required = true } # 17"#,
+            r#"title = { css = "title::text", clean = ["collapse", { regex = '^(.+?)(?: \- 某店)?$' }], required = true } # 湖 - 海"#,
+        ]
+    );
+    let (one, two) = (page("某店 | 湖"), page("某店 | 山"));
+    let found = fields(&[
+        ("https://x.example/1", one.as_str()),
+        ("https://x.example/2", two.as_str()),
+    ]);
+    assert!(found[1].ends_with("# 湖"), "{found:#?}");
+}
+
+#[test]
+fn what_one_kind_of_pages_says_on_all_of_them_is_of_the_site() {
+    let old = |n: usize| {
+        format!(
+            "<h1>甲{n}</h1><ul><li>作者：林{n}</li></ul><div class=shop><p>門市：忠孝路9號</p></div>"
+        )
+    };
+    let new = |n: usize| format!("<h1>乙{n}</h1><ul><li>作者：周{n}</li></ul>");
+    let bodies: Vec<String> = (1..=5).map(old).chain((6..=9).map(new)).collect();
+    let found = fields_of(&bodies);
+    let names: Vec<&str> = found.iter().filter_map(|f| f.split(" = ").next()).collect();
+    assert_eq!(names, ["id", "title", "author"]);
 }

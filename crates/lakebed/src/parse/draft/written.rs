@@ -1,6 +1,6 @@
 //! The lines of a draft, as people write them: one field a line, with what it gave behind it.
 
-use crate::config::{FieldConfig, FieldTable, NumberMarks, StepConfig};
+use crate::config::{FieldConfig, FieldTable, NumberMarks, PageValue, StepConfig};
 use crate::name::StageName;
 use crate::parse::draft::totals::Announced;
 use crate::parse::draft::{Draft, DraftLine};
@@ -201,6 +201,9 @@ fn table_text(table: &FieldTable) -> Vec<String> {
         );
     }
     parts.extend(table.path.map(|n| format!("path = {n}")));
+    if table.page == Some(PageValue::Url) {
+        parts.push("page = \"url\"".to_owned());
+    }
     if let Some(each) = &table.each {
         parts.push(format!("each = {}", field_text(each)));
     }
