@@ -70,7 +70,9 @@ async fn lose_responses(
     globals: &Globals<'_>,
 ) -> Result<Exit> {
     let pack = async |terminals| pack_run(plan, terminals, globals).await;
-    let (lost, closed) = crawl::lose_responses(queue, plan, run.id, pack).await?;
+    let context = Context::open(globals).await?;
+    let of = (plan, context.lake());
+    let (lost, closed) = crawl::lose_responses(queue, of, run.id, pack).await?;
     globals.printer.info(match lost {
         0 => "every response is in the parts: none is lost".to_owned(),
         n => format!("{} died of a lost response", count(n, "request")),

@@ -245,6 +245,49 @@ fn lost_responses_are_dead_and_fetched_again() {
     lake.assert_clean();
 }
 
+/// A call that died behind its commit: what its parts lack is in the lake, and what was fetched anew would come twice.
+#[test]
+fn nothing_is_lost_of_a_run_whose_pack_is_in_the_lake() {
+    let lake = new_lake();
+    let site = Site::start(0);
+    let urls = ["a", "b"].map(|page| format!("{}/{page}\n", site.url));
+    write(&lake, "seeds.txt", &urls.concat());
+    lake.run(&with(&CRAWL, &["--no-close"])).ok();
+    lake.call(&CLOSE)
+        .env("LAKEBED_KILL_POINT", "log.committed")
+        .run()
+        .killed();
+    let (folder, away) = (lake.project().join(PARTS), lake.project().join("away"));
+    fs::rename(&folder, &away).unwrap();
+    let red = lake.run(&CLOSE).code(17);
+    assert!(!red.stderr.contains("--lost"), "{red}");
+    lake.run(&with(&CLOSE, &["--lost"])).code(1).says(&[
+        "the lake has a pack of the run `books 2026-11-30 day`",
+        "would come twice",
+        "--accept --note TEXT",
+    ]);
+    let none = "SELECT count(*) AS n FROM lake.requests WHERE state = 'dead'";
+    let dead = lake.run(&["sql", none, "--format", "json"]).ok().stdout;
+    assert!(dead.contains('0'), "{dead}");
+    let accept = lake.run(&with(&CLOSE, &["--accept", "--note", "x"]));
+    accept.ok().prints(&["accepted"]);
+    // Another run of the day, whose parts come back, is green by itself.
+    let lake = new_lake();
+    write(&lake, "seeds.txt", &urls.concat());
+    lake.run(&with(&CRAWL, &["--no-close"])).ok();
+    lake.call(&CLOSE)
+        .env("LAKEBED_KILL_POINT", "log.committed")
+        .run()
+        .killed();
+    let (folder, away) = (lake.project().join(PARTS), lake.project().join("away"));
+    fs::rename(&folder, &away).unwrap();
+    lake.run(&CLOSE).code(17);
+    fs::remove_dir_all(&folder).unwrap_or_default();
+    fs::rename(&away, &folder).unwrap();
+    lake.run(&CLOSE).ok().prints(&["green"]);
+    lake.assert_clean();
+}
+
 #[test]
 fn a_run_that_cannot_be_seeded_can_be_ended() {
     let lake = new_lake();

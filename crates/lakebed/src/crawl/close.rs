@@ -10,7 +10,7 @@ use crate::crawl::drive::CrawlPlan;
 use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pack::{
-    CommitOptions, OpenParts, PackReport, commit_pack, find_lost, open_parts, plan_pack,
+    CommitOptions, OpenParts, PackReport, commit_pack, find_lost, has_pack, open_parts, plan_pack,
 };
 use crate::queue::{Breach, ClosingRecord, Queue, RunBooks, RunRecord, RunState, closing_of};
 use crate::spec::{By, PackProfile, Provenance, RunKey, TerminalRecord};
@@ -211,15 +211,25 @@ fn say_what_is_outside(breach: &Breach, closed: &Closed) -> Error {
 /// requests died, and the run; none died where every response is there, whatever else the pack was refused for.
 ///
 /// # Errors
-/// `PreconditionFailed` where the run is not closed, or not for a refused pack; those of [`close_run`].
+/// `PreconditionFailed` where the run is not closed, or not for a refused pack, and where the lake has a pack of the run:
+/// what would be fetched anew is in it; those of [`close_run`].
 pub async fn lose_responses(
     queue: &Queue,
-    plan: &CrawlPlan,
+    (plan, lake): (&CrawlPlan, &Lake),
     run_id: i64,
     pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
 ) -> Result<(u64, Closed)> {
     // An open run has parts that are being written: it is refused before they are waited for.
     queue.lose_responses(run_id, &[]).await?;
+    if has_pack(lake, &plan.run).await? {
+        let RunKey { source, date, run } = &plan.run;
+        let of = format!("`lakebed crawl close {source} --date {date} --run {run}");
+        return Err(Error::precondition(format!(
+            "the lake has a pack of the run `{}`: what is fetched anew beside it would come twice",
+            plan.run
+        ))
+        .hint(format!("with the parts put back, {of}` judges the run again; {of} --accept --note TEXT` takes it with what that pack has")));
+    }
     let all = list_terminals(queue, run_id).await?;
     let (key, folder) = (plan.run.clone(), plan.parts.clone());
     let ends: Vec<TerminalRecord> = all.iter().map(|(_, terminal)| terminal.clone()).collect();
@@ -296,7 +306,16 @@ pub async fn pack_run(
         let ends = terminals.iter().cloned().map(Ok);
         plan_pack(&key, open, ends, PackProfile::Std, &folder)
     });
-    let pack = planned.await.map_err(|e| say_where(e, plan))?;
+    let pack = match planned.await {
+        Ok(pack) => pack,
+        // Of a call that died behind the commit: what lacks here may be there.
+        Err(e)
+            if e.kind() == ErrorKind::PreconditionFailed && has_pack(lake, &plan.run).await? =>
+        {
+            return Err(say_where(e, plan).with("invariant", "PAK-8"));
+        }
+        Err(e) => return Err(say_where(e, plan)),
+    };
     let options = CommitOptions {
         by,
         complete: false,

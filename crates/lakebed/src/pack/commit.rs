@@ -125,6 +125,16 @@ pub async fn commit_pack(
     .retryable())
 }
 
+/// Whether readers of the lake see a pack of the run.
+///
+/// # Errors
+/// Where the log cannot be read.
+pub async fn has_pack(lake: &Lake, run: &RunKey) -> Result<bool> {
+    let state = load(lake, &raw_dataset(run)?).await?.state;
+    let label: BatchLabel = run.run.as_str().parse()?;
+    Ok(state.visible_labelled(run.date, &label).next().is_some())
+}
+
 struct Call<'a> {
     lake: &'a Lake,
     plan: PackPlan,

@@ -42,7 +42,7 @@ mod walk;
 mod warc;
 
 pub use beside::{index_beside, index_path, save_pack};
-pub use commit::{CommitOptions, PackReport, commit_pack, raw_dataset};
+pub use commit::{CommitOptions, PackReport, commit_pack, has_pack, raw_dataset};
 pub use content::body_hash;
 pub use erase::{EraseOutcome, erase_captures};
 pub use index::{PackIndex, write_index};

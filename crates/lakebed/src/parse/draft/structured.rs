@@ -102,24 +102,7 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         ways.find(|(_, texts)| differ(texts) && (!strict || texts.iter().all(has_digit)))
             .cloned()
     };
-    // Pages with addresses of two kinds: the last number of each.
-    let by_address = || {
-        let number = |page: &Seen<'_>| {
-            let text = page.input.capture.url.as_str();
-            let found = regex::Regex::new(LAST_NUMBER).ok()?.captures(text)?;
-            Some(found.get(1)?.as_str().to_owned())
-        };
-        let texts: Vec<String> = pages
-            .iter()
-            .map(|p| number(p).unwrap_or_default())
-            .collect();
-        let table = FieldTable {
-            page: Some(PageValue::Url),
-            clean: vec![StepConfig::Regex(LAST_NUMBER.to_owned())],
-            ..FieldTable::default()
-        };
-        differ(&texts).then_some((table, texts))
-    };
+    let by_address = || by_address(pages).filter(|(_, texts)| differ(texts));
     let found = good(true).or_else(by_address).or_else(|| good(false));
     let Some((mut table, texts)) = found else {
         return;
@@ -136,6 +119,22 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             .push(StepConfig::Int(crate::config::NumberMarks::default()));
     }
     builder.put("id", table, &texts);
+}
+
+/// Pages with addresses of two kinds: the last number of each.
+fn by_address(pages: &[Seen<'_>]) -> Option<(FieldTable, Vec<String>)> {
+    let last = regex::Regex::new(LAST_NUMBER).ok()?;
+    let number = |page: &Seen<'_>| {
+        let found = last.captures(&page.input.capture.url)?;
+        Some(found.get(1)?.as_str().to_owned())
+    };
+    let texts = pages.iter().map(|page| number(page).unwrap_or_default());
+    let table = FieldTable {
+        page: Some(PageValue::Url),
+        clean: vec![StepConfig::Regex(LAST_NUMBER.to_owned())],
+        ..FieldTable::default()
+    };
+    Some((table, texts.collect()))
 }
 
 /// `17.html` and `item-17` are 17; a slug with a year in it is itself, and 007 is no number.
