@@ -81,6 +81,11 @@ pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
         .unwrap_or_else(|| vec![StepConfig::Collapse])
 }
 
+/// Whether a name is one whose numbers are money.
+pub(super) fn is_money_name(name: &str) -> bool {
+    MONEY_NAMES.contains(&name) || name == "list_price"
+}
+
 /// What money is called where its class is no word for it: `rent` by the month, else `price`.
 pub(super) fn money_name(class: &str, texts: &[&String]) -> Option<&'static str> {
     let is_known = MONEY_NAMES.iter().any(|name| class.contains(name));

@@ -4,12 +4,30 @@ use regex::Regex;
 use scraper::ElementRef;
 
 use crate::parse::draft::build::Builder;
+use crate::parse::draft::forms;
 use crate::parse::draft::names;
 use crate::parse::draft::places::{Cut, End, NEXT_LABEL, Place, attribute_of, value};
 use crate::parse::draft::seen::{Seen, candidates, classes, collapsed, quoted, text_in};
 
 /// Characters of a label.
 const MAX_LABEL_CHARS: usize = 30;
+/// Digits of a label are fewer: `ISO 9001`.
+const MAX_LABEL_DIGITS: usize = 5;
+/// What leads to other pages.
+const NO_LABELS: [&str; 12] = [
+    "上一个",
+    "下一个",
+    "上一個",
+    "下一個",
+    "上一篇",
+    "下一篇",
+    "上一件",
+    "下一件",
+    "上一頁",
+    "下一頁",
+    "上一页",
+    "下一页",
+];
 /// Characters of a value behind its label in one text; what is longer is prose that has a colon.
 const MAX_WITHIN_CHARS: usize = 80;
 /// Pages that say the same in one place, at least, where others do not have the place: it is of the site.
@@ -216,6 +234,9 @@ fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
         )
     };
     let mut inner = element.child_elements();
+    if let Some(pair) = label_known(element) {
+        return vec![pair];
+    }
     // Where all text stands in its elements, two of them are the pair.
     if !inner.all(is_inline) || element.child_elements().count() > 4 || !own_text(element) {
         return Vec::new();
@@ -364,6 +385,26 @@ fn label_first(element: ElementRef<'_>) -> Option<Pair<'_>> {
     (twins >= 1).then(|| Pair::within(element, &collapsed(&label), r"\s*", End::Text))
 }
 
+/// A label of money that has an element of its own, and several elements behind it that are the value:
+/// `<span>售價</span><em>¥</em><b>1,899</b> <small>到月底</small>`.
+fn label_known(element: ElementRef<'_>) -> Option<Pair<'_>> {
+    let mut inner = element.child_elements();
+    let (first, second) = (inner.next()?, inner.next()?);
+    if inner.next().is_none() || own_text(element) || second.value().name() == "br" {
+        return None;
+    }
+    let label = label_of(first).filter(|_| first.child_elements().next().is_none())?;
+    if !names::of_known_label(&label).is_some_and(forms::is_money_name) {
+        return None;
+    }
+    let mut others = element.child_elements().skip(1);
+    let is_label = |e: ElementRef<'_>| names::of_known_label(&text_in(e)).is_some();
+    (!others.any(is_label)).then(|| {
+        let between = r"\s*[:：]?\s*";
+        Pair::within(element, &collapsed(&label), between, End::Number)
+    })
+}
+
 /// A bare label that is known, and the value in the one element behind it: `<p>定價 <del>NT$350</del></p>`.
 fn label_bare(element: ElementRef<'_>) -> Option<Pair<'_>> {
     let is_there = |text: &str| !text.trim().is_empty();
@@ -431,6 +472,9 @@ fn as_label(text: &str) -> Option<String> {
     let is_short = text.chars().count() <= MAX_LABEL_CHARS;
     let is_word = text.chars().any(char::is_alphabetic)
         && !text.contains(['。', '，', '?', '!', '？', '！', '"']);
+    // `h***y 2022-07-22` wrote a comment.
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let is_word = is_word && digits < MAX_LABEL_DIGITS && !NO_LABELS.contains(&text);
     (is_short && is_word && !text.is_empty()).then(|| text.to_owned())
 }
 

@@ -36,6 +36,8 @@ pub(super) enum End {
     Word,
     /// Before the next label with a colon, else with the text.
     Label,
+    /// With its first number: money, behind which more may be said.
+    Number,
     /// Before one of these labels, which have no colon, else with the text.
     Before(String),
 }
@@ -46,12 +48,15 @@ impl End {
         match self {
             Self::Text => "(.+)".to_owned(),
             Self::Word => r"(\S+)".to_owned(),
+            Self::Number => FIRST_NUMBER.to_owned(),
             Self::Label => format!(r"(.+?)(?:{NEXT_LABEL}|$)"),
             Self::Before(labels) => format!(r"(.+?)(?:\s+(?:{labels})|$)"),
         }
     }
 }
 
+/// Up to the first number, which is not the beginning of a range.
+const FIRST_NUMBER: &str = r"(\D*\d[\d.,]*)(?:[^-~～至\d]|$)";
 /// A label with a colon behind another pair.
 pub(super) const NEXT_LABEL: &str = r"\s(?:\p{L}{2,12}|\p{Han}\s\p{Han})\s?[:：]";
 
@@ -92,11 +97,16 @@ fn cut_of(places: &[Place]) -> Option<Option<String>> {
         Some(Cut { lead, end, .. }) if is_one => Some(format!("{lead}{}", end.regex())),
         _ if leads.is_empty() => None,
         _ if ends_with_text => Some(format!("^(?:{})?(.+)", leads.join("|"))),
-        _ => Some(format!(
-            "^(?:.*?(?:{}))?{}",
-            leads.join("|"),
-            End::Label.regex()
-        )),
+        _ => {
+            let is_number =
+                |place: &Place| place.cut.as_ref().is_some_and(|c| c.end == End::Number);
+            let end = match places.iter().any(is_number) {
+                true => End::Number,
+                false => End::Label,
+            };
+            let leads = leads.join("|");
+            Some(format!("^(?:.*?(?:{leads}))?{}", end.regex()))
+        }
     })
 }
 

@@ -32,6 +32,8 @@ const LAST_NUMBER: &str = r"//[^/]+/.*?(\d+)\D*$";
 const PAGE_TITLE: &str = "title::text";
 /// What stands between the name of a thing and that of the site.
 const TITLE_SIGNS: [&str; 9] = [" - ", " | ", " _ ", "_", "|", "｜", " – ", " — ", "－"];
+/// Any of those.
+const TITLE_SIGN: &str = r"(?:\s[-–—]\s|\s*[_|｜－]\s*)";
 /// Levels of members that are looked at.
 const MAX_LEVELS: usize = 3;
 
@@ -205,14 +207,15 @@ fn without_site(titles: &[String]) -> Option<String> {
         .flat_map(|sign| first.match_indices(sign))
         .collect();
     signs.sort_unstable();
-    let mut behind = signs.iter().filter_map(|(at, _)| first.get(*at..));
-    let is_behind = |site: &&str| {
-        titles
-            .iter()
-            .all(|t| t.len() > site.len() && t.ends_with(site))
-    };
-    if let Some(site) = behind.find(is_behind) {
-        return Some(format!("^(.+?)(?:{})?$", regex::escape(site)));
+    let last = signs.iter().map(|(at, sign)| at + sign.len()).max();
+    let site = last.and_then(|at| first.get(at..)).map(str::trim);
+    if let Some(site) = site.filter(|site| !site.is_empty()) {
+        // Between the two there may be a kind: `湖_風景_某店`.
+        let behind = format!("(?:[_|｜].*)?{TITLE_SIGN}{}", regex::escape(site));
+        let strict = regex::Regex::new(&format!("^.+?{behind}$")).ok()?;
+        if titles.iter().all(|title| strict.is_match(title)) {
+            return Some(format!("^(.+?)(?:{behind})?$"));
+        }
     }
     let mut ends: Vec<usize> = signs.iter().map(|(at, sign)| at + sign.len()).collect();
     ends.sort_unstable_by_key(|end| std::cmp::Reverse(*end));

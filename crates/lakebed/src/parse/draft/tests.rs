@@ -574,9 +574,15 @@ fn pages_with_two_kinds_of_addresses_have_a_key_and_titles_lose_the_name_of_the_
         found[..2],
         [
             r#"id = { page = "url", clean = [{ regex = '//[^/]+/.*?(\d+)\D*$' }, "int"], required = true } # 17"#,
-            r#"title = { css = "title::text", clean = ["collapse", { regex = '^(.+?)(?: \- 某店)?$' }], required = true } # 湖 - 海"#,
+            r#"title = { css = "title::text", clean = ["collapse", { regex = '^(.+?)(?:(?:[_|｜].*)?(?:\s[-–—]\s|\s*[_|｜－]\s*)某店)?$' }], required = true } # 湖 - 海"#,
         ]
     );
+    // A kind between the two is not of the title either.
+    let (one, two) = (page("山 - 某店"), page("湖_風景_某店"));
+    let urls = ["https://x.example/1", "https://x.example/2"];
+    let given = detail(&[(urls[0], &one), (urls[1], &two)]).unwrap();
+    let title = given.lines.iter().find(|l| l.name == "title").unwrap();
+    assert_eq!((title.sample.as_str(), title.on_pages), ("山", 2));
     let (one, two) = (page("某店 | 湖"), page("某店 | 山"));
     let found = fields(&[
         ("https://x.example/1", one.as_str()),
@@ -597,4 +603,31 @@ fn what_one_kind_of_pages_says_on_all_of_them_is_of_the_site() {
     let found = fields_of(&bodies);
     let names: Vec<&str> = found.iter().filter_map(|f| f.split(" = ").next()).collect();
     assert_eq!(names, ["id", "title", "author"]);
+}
+
+#[test]
+fn a_price_has_words_behind_it_and_comments_are_no_labels() {
+    let new = |n: usize| {
+        format!(
+            "<h1>甲{n}</h1><div><p><span>促销价</span><em>¥</em><strong>1,{n}99.00</strong> <small>活动至 2023-12-3{n}</small></p></div>\
+             <dl><dt>h***y 2022-07-2{n}</dt><dd>好{n}</dd></dl><ul><li>上一个：乙{n}</li><li>净重：{n}.5 kg</li></ul>"
+        )
+    };
+    let old = |n: usize| {
+        format!(
+            "<h1>甲{n}</h1><table><tr><td>优惠价：<td><b>2{n}5.5 元</b>/台<tr><td>编号：<td>K{n}</table>"
+        )
+    };
+    let bodies = [new(0), old(1), new(1), old(2)];
+    let found = fields_of(&bodies);
+    let names: Vec<&str> = found.iter().filter_map(|f| f.split(" = ").next()).collect();
+    assert_eq!(
+        names,
+        ["id", "title", "price", "weight", "code"],
+        "{found:#?}"
+    );
+    assert!(
+        found[2].contains("decimal") && found[2].ends_with("# 1099.00"),
+        "{found:#?}"
+    );
 }
