@@ -179,6 +179,16 @@ fn add_other_shapes<'p>(group: &mut Group<'p>, pages: &[Seen<'_>], links: &'p [V
             }
         }
     }
+    // One alone is an article, or somebody's advertisement.
+    let mut urls: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for link in added.iter().map(|l| l.link) {
+        let of_shape = urls.entry(&link.shape).or_default();
+        of_shape.insert(without_fragment(&link.url));
+    }
+    added.retain(|l| {
+        let of_shape = urls.get(l.link.shape.as_str());
+        of_shape.is_some_and(|urls| urls.len() >= MIN_ITEMS)
+    });
     group
         .shapes
         .extend(added.iter().map(|l| l.link.shape.as_str()));

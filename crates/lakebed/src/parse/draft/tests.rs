@@ -500,7 +500,7 @@ fn cards_of_several_kinds_are_items_and_paid_ones_are_not() {
         )
     };
     let cards: String = (1..=8).map(card).collect();
-    let paid = "<li class='odd ad'><h3><a href=/sale/>Sale</a></h3></li>";
+    let paid = "<li class='odd ad'><h3><a href=/sale/>Sale</a></h3></li><li class=odd><h3><a href=/news/7.html>News</a></h3></li>";
     let url = "https://x.example/shop";
     let rule = |body: &str| {
         list(&[(url, body)])
