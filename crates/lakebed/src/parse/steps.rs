@@ -20,6 +20,8 @@ use crate::time::time_zone;
 
 /// Characters of a value that an error shows.
 const SAMPLE_CHARS: usize = 60;
+/// The first year of four digits.
+const FIRST_YEAR: i16 = 1_000;
 /// How days of Taiwan's calendar begin.
 const ROC_ERAS: [&str; 2] = ["民國", "民国"];
 /// The year before its first one.
@@ -384,13 +386,15 @@ fn check_formats(formats: &[String]) -> Result<Vec<String>> {
     Ok(formats.to_vec())
 }
 
-/// The day that a text of this format says. Behind `民國` the years are those of Taiwan, where 1912 is the first one.
+/// The day that a text of this format says. A year has four digits: `113.02.27` is no day of the second century, but one
+/// of a calendar that the format does not name. Behind `民國` the years are those of Taiwan, where 1912 is the first one.
 pub(super) fn day_of(format: &str, text: &str) -> Option<Date> {
     if !ROC_ERAS
         .iter()
         .any(|era| format.contains(&format!("{era}%Y")))
     {
-        return Date::strptime(format, text).ok();
+        let day = Date::strptime(format, text).ok();
+        return day.filter(|day| day.year() >= FIRST_YEAR);
     }
     let era = ROC_ERAS.iter().find(|era| text.contains(*era))?;
     let (before, after) = text.split_once(*era)?;
@@ -524,6 +528,7 @@ mod tests {
                 Ok(r#""2024-06-07""#),
             ),
             ("[{ date = '%Y-%m-%d' }]", "2024-02-30", Err("no_date")),
+            ("[{ date = '%Y.%m.%d' }]", "113.02.27", Err("no_date")),
             // Taiwan's years: 109 is 2020, which has a day more.
             (
                 "[{ date = '民國%Y年%m月%d日' }]",

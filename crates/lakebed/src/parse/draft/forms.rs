@@ -416,6 +416,7 @@ mod tests {
                 r#"["collapse", { date = "民國%Y年%m月%d日" }]"#,
             ),
             (&["03/04/2026"], r#"["collapse"]"#),
+            (&["113.02.27"], r#"["collapse"]"#),
             (&["2026-02-30"], r#"["collapse"]"#),
         ] {
             assert_eq!(

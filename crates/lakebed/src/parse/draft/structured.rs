@@ -26,8 +26,10 @@ const SITE_TYPES: [&str; 12] = [
     "LocalBusiness",
     "Person",
 ];
-/// The last number of an address: `/book/17.html`, `item.php?id=17`.
-const LAST_NUMBER: &str = r"//[^/]+/.*?(\d+)\D*$";
+/// The last word of an address, where it is a number: `/book/17.html`, `item.php?id=17`; not the digits of `0b9ffd`.
+const LAST_NUMBER: &str = r"//[^/]+/.*?\b(\d+)(?:\.\w+)?/?$";
+/// The last word, whatever it is.
+const LAST_WORD: &str = r"//[^/]+/.*?([\w-]+?)(?:\.\w+)?/?$";
 /// The title of a page.
 const PAGE_TITLE: &str = "title::text";
 /// What stands between the name of a thing and that of the site.
@@ -104,8 +106,11 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         ways.find(|(_, texts)| differ(texts) && (!strict || texts.iter().all(has_digit)))
             .cloned()
     };
-    let by_address = || by_address(pages).filter(|(_, texts)| differ(texts));
-    let found = good(true).or_else(by_address).or_else(|| good(false));
+    let by_address = |regex: &str| by_address(pages, regex).filter(|(_, texts)| differ(texts));
+    let found = good(true)
+        .or_else(|| by_address(LAST_NUMBER))
+        .or_else(|| good(false))
+        .or_else(|| by_address(LAST_WORD));
     let Some((mut table, texts)) = found else {
         return;
     };
@@ -123,9 +128,9 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     builder.put("id", table, &texts);
 }
 
-/// Pages with addresses of two kinds: the last number of each.
-fn by_address(pages: &[Seen<'_>]) -> Option<(FieldTable, Vec<String>)> {
-    let last = regex::Regex::new(LAST_NUMBER).ok()?;
+/// Pages with addresses of two kinds: the last number, or word, of each.
+fn by_address(pages: &[Seen<'_>], regex: &str) -> Option<(FieldTable, Vec<String>)> {
+    let last = regex::Regex::new(regex).ok()?;
     let number = |page: &Seen<'_>| {
         let found = last.captures(&page.input.capture.url)?;
         Some(found.get(1)?.as_str().to_owned())
@@ -133,7 +138,7 @@ fn by_address(pages: &[Seen<'_>]) -> Option<(FieldTable, Vec<String>)> {
     let texts = pages.iter().map(|page| number(page).unwrap_or_default());
     let table = FieldTable {
         page: Some(PageValue::Url),
-        clean: vec![StepConfig::Regex(LAST_NUMBER.to_owned())],
+        clean: vec![StepConfig::Regex(regex.to_owned())],
         ..FieldTable::default()
     };
     Some((table, texts.collect()))

@@ -573,7 +573,7 @@ fn pages_with_two_kinds_of_addresses_have_a_key_and_titles_lose_the_name_of_the_
     assert_eq!(
         found[..2],
         [
-            r#"id = { page = "url", clean = [{ regex = '//[^/]+/.*?(\d+)\D*$' }, "int"], required = true } # 17"#,
+            r#"id = { page = "url", clean = [{ regex = '//[^/]+/.*?\b(\d+)(?:\.\w+)?/?$' }, "int"], required = true } # 17"#,
             r#"title = { css = "title::text", clean = ["collapse", { regex = '^(.+?)(?:(?:[_|｜].*)?(?:\s[-–—]\s|\s*[_|｜－]\s*)某店)?$' }], required = true } # 湖 - 海"#,
         ]
     );
@@ -630,4 +630,25 @@ fn a_price_has_words_behind_it_and_comments_are_no_labels() {
         found[2].contains("decimal") && found[2].ends_with("# 1099.00"),
         "{found:#?}"
     );
+}
+
+#[test]
+fn a_key_of_letters_and_digits_is_whole() {
+    let page = |n: usize| format!("<title>陶甕 {n}｜好物</title><p>頁數：{n}</p>");
+    let bodies: Vec<String> = (1..=4).map(page).collect();
+    let urls = [
+        "goods/0b9ffd.html",
+        "goods/1af692.html",
+        "show.asp?k=17f1e1",
+        "show.asp?k=cf26ec",
+    ];
+    let urls = urls.map(|url| format!("http://127.0.0.1:8964/zaiku/{url}"));
+    let pages = urls.iter().zip(&bodies);
+    let pages: Vec<(&str, &str)> = pages.map(|(u, b)| (u.as_str(), b.as_str())).collect();
+    let found = fields(&pages);
+    assert!(
+        found[0].starts_with("id = ") && found[0].ends_with("# 0b9ffd"),
+        "{found:#?}"
+    );
+    assert!(found[1].ends_with("# 陶甕 1"), "{found:#?}");
 }
