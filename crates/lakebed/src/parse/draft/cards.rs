@@ -66,7 +66,7 @@ pub(super) fn items(pages: &[Seen<'_>], links: &[Vec<Link<'_>>]) -> Option<Vec<S
     })
 }
 
-/// Links to pages of the site that may be items, with their number.
+/// Links to pages of the site that may be items.
 fn candidates_of<'p>(page: &Seen<'_>, links: &'p [Link<'p>]) -> Vec<&'p Link<'p>> {
     let good = |l: &&Link<'_>| l.is_content && !is_pager(&l.url, &page.url);
     links.iter().filter(good).collect()
