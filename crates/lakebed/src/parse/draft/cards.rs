@@ -118,18 +118,23 @@ fn groups_of<'p>(pages: &[Seen<'_>], links: &'p [Vec<Link<'p>>]) -> Vec<Group<'p
     groups.into_values().collect()
 }
 
-/// What containers of one kind have in common: the tags around them, and their own classes.
+/// What containers of one kind have in common: their own classes, and the tags and ids around them.
 fn kind_of(container: ElementRef<'_>) -> String {
-    let own: BTreeSet<&str> = classes(container).collect();
-    let above = container.ancestors().filter_map(ElementRef::wrap);
-    let tags: Vec<&str> = above.map(|e| e.value().name()).collect();
+    let around = || container.ancestors().filter_map(ElementRef::wrap);
+    // A body of rows has no name: its table has.
+    let is_body = container.value().name() == "tbody";
+    let table = around().next().filter(|_| is_body);
+    let own: BTreeSet<&str> = classes(table.unwrap_or(container)).collect();
     let own: Vec<&str> = own.into_iter().collect();
-    format!(
-        "{}.{}<{}",
-        container.value().name(),
-        own.join("."),
-        tags.join("<")
-    )
+    let told = |e: ElementRef<'_>| {
+        let value = e.value();
+        format!("{}#{}", value.name(), value.id().unwrap_or_default())
+    };
+    let around: Vec<String> = std::iter::once(container)
+        .chain(around())
+        .map(told)
+        .collect();
+    format!("{}<{}", own.join("."), around.join("<"))
 }
 
 /// Cards between those of the group that lead to pages with addresses of another kind: each to one that no other card

@@ -524,6 +524,18 @@ fn cards_of_several_kinds_are_items_and_paid_ones_are_not() {
         rule(&format!("<table border=1>{rows}</table>")).as_deref(),
         Some(r#"url = "tbody > tr > td:nth-of-type(1) > a::attr(href)""#)
     );
+    // Hot items stand in a table of their own, in the same place of the layout; a row between others leads elsewhere.
+    let row = |n: usize| format!("<tr><td><img></td><td><a href='{n}/'>Flat {n}</a></td></tr>");
+    let rows = (1..=6).map(row).collect::<String>()
+        + "<tr><td colspan=2 class=sep><a href=/post/>post</a></td></tr>";
+    let hot = "<table class=sbox><tr><td><a href=/rent/71/>A</a></td></tr><tr><td><a href=/rent/72/>B</a></td></tr></table>";
+    let body =
+        format!("<table><tr><td>{hot}</td><td><table id=list>{rows}</table></td></tr></table>");
+    let found = list(&[("https://x.example/rent/", &body)]);
+    assert_eq!(
+        found.first().map(|(_, rule)| rule.as_str()),
+        Some(r##"url = "#list a:not(.sep *)::attr(href)""##)
+    );
     // A next page of nothing.
     assert_eq!(rule("<p>none</p><a href=?page=2>下一頁</a>"), None);
 }
