@@ -21,7 +21,7 @@ use crate::time::time_zone;
 /// Characters of a value that an error shows.
 const SAMPLE_CHARS: usize = 60;
 /// The first year of four digits.
-const FIRST_YEAR: i16 = 1_000;
+pub(super) const FIRST_YEAR: i16 = 1_000;
 /// How days of Taiwan's calendar begin.
 const ROC_ERAS: [&str; 2] = ["民國", "民国"];
 /// The year before its first one.
@@ -434,9 +434,11 @@ fn timestamp(text: &str, formats: &[String], zone: Option<&TimeZone>) -> Result<
                 micros.and_then(|n| Timestamp::from_microsecond(n).ok())
             }
             None if format == "rfc3339" => text.parse::<Timestamp>().ok(),
-            None if has_offset(format) => Timestamp::strptime(format, text).ok(),
+            None if has_offset(format) => Timestamp::strptime(format, text)
+                .ok()
+                .filter(|at| TimeZone::UTC.to_datetime(*at).year() >= FIRST_YEAR),
             None => match (DateTime::strptime(format, text), zone) {
-                (Ok(time), Some(zone)) => {
+                (Ok(time), Some(zone)) if time.year() >= FIRST_YEAR => {
                     let at = zone.to_ambiguous_timestamp(time).unambiguous();
                     Some(at.map_err(|_| {
                         let what =
@@ -541,6 +543,16 @@ mod tests {
                 Err("no_date"),
             ),
             ("[{ date = '民國%Y/%m/%d' }]", "109/2/29", Err("no_date")),
+            (
+                "[{ timestamp = { format = '%Y/%m/%d %H:%M', zone = 'Asia/Taipei' } }]",
+                "113/02/27 10:00",
+                Err("no_time"),
+            ),
+            (
+                "[{ timestamp = { format = '%Y/%m/%d %H:%M %z' } }]",
+                "113/02/27 10:00 +0800",
+                Err("no_time"),
+            ),
             (
                 "[{ timestamp = { format = '%Y-%m-%d %H:%M', zone = 'Asia/Taipei' } }]",
                 "2024-06-07 08:09",

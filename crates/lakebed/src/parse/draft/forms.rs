@@ -1,7 +1,7 @@
 //! What is done to texts so that they become values: as all of them allow.
 
 use crate::config::{NumberMarks, StepConfig, Texts, TimestampConfig};
-use crate::parse::steps::day_of;
+use crate::parse::steps::{FIRST_YEAR, day_of};
 
 /// How days are written; a day that could be a month (`03/04/2026`) is left to people.
 const DAYS: [&str; 9] = [
@@ -125,7 +125,9 @@ fn times(texts: &[&str], zone: &str) -> Option<Vec<StepConfig>> {
     }
     let fits = |format: &&&str| {
         let mut texts = texts.iter();
-        texts.all(|t| jiff::civil::DateTime::strptime(format, t).is_ok())
+        texts.all(|t| {
+            jiff::civil::DateTime::strptime(format, t).is_ok_and(|at| at.year() >= FIRST_YEAR)
+        })
     };
     let format = TIMES.iter().find(fits)?;
     Some(config(format, Some(zone.to_owned())))
@@ -417,6 +419,7 @@ mod tests {
             ),
             (&["03/04/2026"], r#"["collapse"]"#),
             (&["113.02.27"], r#"["collapse"]"#),
+            (&["113/02/27 10:00"], r#"["collapse"]"#),
             (&["2026-02-30"], r#"["collapse"]"#),
         ] {
             assert_eq!(
