@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::api::fail::{Code, Fail};
 use crate::api::shape::ClaimsAnswer;
-use crate::commands::{check_date, plan_of};
+use crate::commands::{check_new_run, plan_of};
 use crate::context::{PROGRAM, open_lake};
 use crate::printer::Printer;
 
@@ -98,7 +98,8 @@ impl Office {
             (Some(run), _) => run,
             (None, true) => {
                 let now = self.printer.now();
-                let said = check_date(&self.project, &self.settings, key, now)?;
+                let of = (&self.project, &self.settings, &queue);
+                let said = check_new_run(of, key, now).await?;
                 said.iter().for_each(|said| self.printer.warn(said));
                 queue.create_run(key, &plan.run_options()).await?
             }

@@ -66,9 +66,12 @@ pub(crate) struct CrawlCloseArgs {
     #[arg(long, requires = "note", conflicts_with = "give_up")]
     pub(crate) accept: bool,
     /// Of a refused pack: what is done and whose response is in no part is gone for good. It dies as `response_lost`, the rest
-    /// is sealed, and `queue retry` fetches it anew
+    /// is sealed, and `queue retry` fetches it anew. Where the lake has a pack of the run, what that one lacks dies
     #[arg(long, conflicts_with_all = ["give_up", "accept"])]
     pub(crate) lost: bool,
+    /// With `--lost`: the folder has not a single part of the run, and that is right
+    #[arg(long, requires = "lost")]
+    pub(crate) no_parts: bool,
     /// Why it is good as it is
     #[arg(long, value_name = "TEXT", requires = "accept")]
     pub(crate) note: Option<String>,

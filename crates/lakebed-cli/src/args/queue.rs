@@ -126,6 +126,9 @@ pub(crate) struct QueuePruneArgs {
     /// Of this source alone
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
+    /// Runs that are red and that nobody accepted, too: what died in them is tried again no more
+    #[arg(long)]
+    pub(crate) red: bool,
     /// Say what would go, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

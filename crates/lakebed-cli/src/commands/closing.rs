@@ -244,17 +244,29 @@ pub(super) fn closing_of(run: &RunRecord) -> Option<ClosingRecord> {
 
 /// A name for a run that comes after this one and that no run has: `day`, `day-2`, `day-3`.
 fn next_name(run: &str, runs: &[RunRecord]) -> String {
+    let mut name = count_on(run);
+    while runs.iter().any(|run| run.key.run.as_str() == name) {
+        name = count_on(&name);
+    }
+    name
+}
+
+/// The name that comes after this one, whether a run has it or not.
+///
+/// # Errors
+/// `InvalidInput` where there is no longer one.
+pub(super) fn next_of(run: &RunName) -> Result<RunName> {
+    count_on(run.as_str()).parse()
+}
+
+fn count_on(run: &str) -> String {
     let counted = run.rsplit_once('-');
     let counted = counted.and_then(|(stem, n)| Some((stem, n.parse::<u32>().ok()?)));
-    let (stem, mut n) = counted.unwrap_or((run, 1));
-    loop {
-        n = n.saturating_add(1);
-        let name = format!("{stem}-{n}");
-        let is_free = !runs.iter().any(|run| run.key.run.as_str() == name);
-        if is_free || n == u32::MAX {
-            return name;
-        }
-    }
+    let (stem, n) = match counted {
+        Some((stem, n)) if n < u32::MAX => (stem, n),
+        _ => (run, 1),
+    };
+    format!("{stem}-{}", n + 1)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::args::{CrawlArgs, CrawlResumeArgs, CrawlStopArgs, RunArgs, TextFormat};
 use crate::commands::crawl_close::{close_run, go_on_with_successor};
-use crate::commands::crawl_date::check_date;
+use crate::commands::crawl_date::check_new_run;
 use crate::commands::crawl_plan::{check_planned, open, read_plan, read_planned};
 use crate::commands::queue::get_run;
 use crate::context::Globals;
@@ -55,7 +55,8 @@ pub(crate) async fn run(args: CrawlArgs, globals: &Globals<'_>) -> Result<Exit> 
     let found = queue.find_run(&plan.run).await?;
     if found.is_none_or(|run| run.state == RunState::Seeding) {
         let settings = Settings::load(&project, &globals.layers())?;
-        let said = check_date(&project, &settings, &plan.run, globals.printer.now())?;
+        let of = (&project, &settings, &queue);
+        let said = check_new_run(of, &plan.run, globals.printer.now()).await?;
         said.iter().for_each(|said| globals.printer.warn(said));
     }
     let run = crawl::seed_run(&queue, &plan, read).await?;

@@ -2,7 +2,7 @@
 
 use lakebed::Result;
 use lakebed::config::Settings;
-use lakebed::crawl::{self, Closed, CrawlPlan, PackStatistics, Packed};
+use lakebed::crawl::{self, Closed, CrawlPlan, LostOptions, PackStatistics, Packed};
 use lakebed::pack::PackReport;
 use lakebed::queue::{Acceptance, Breach, BreachKind, Queue, RunBooks, RunRecord, RunState};
 use lakebed::spec::{RunKey, TerminalRecord};
@@ -29,7 +29,10 @@ pub(crate) async fn close(args: &CrawlCloseArgs, globals: &Globals<'_>) -> Resul
         return accept(&queue, (plan, run), note, globals).await;
     }
     if args.lost {
-        return lose_responses(&queue, &plan, &run, globals).await;
+        let options = LostOptions {
+            no_parts: args.no_parts,
+        };
+        return lose_responses(&queue, (&plan, &run), options, globals).await;
     }
     let _expired = queue.expire_run(run.id).await?;
     if args.give_up {
@@ -53,7 +56,9 @@ async fn accept(
     let settings = Settings::load(&globals.find_project()?, &globals.layers())?;
     let by = settings.user.value.as_deref();
     let pack = async |terminals| pack_run(&plan, terminals, globals).await;
-    let closed = crawl::accept_run(queue, &plan, run.id, (by, note), pack).await?;
+    let context = Context::open(globals).await?;
+    let of = (&plan, context.lake());
+    let closed = crawl::accept_run(queue, of, run.id, (by, note), pack).await?;
     tell_closed(&closed, globals)?;
     let of = format!("{} --date {}", plan.run.source, plan.run.date);
     globals.printer.hint(format!(
@@ -65,16 +70,16 @@ async fn accept(
 /// `lakebed crawl close --lost`
 async fn lose_responses(
     queue: &Queue,
-    plan: &CrawlPlan,
-    run: &RunRecord,
+    (plan, run): (&CrawlPlan, &RunRecord),
+    options: LostOptions,
     globals: &Globals<'_>,
 ) -> Result<Exit> {
     let pack = async |terminals| pack_run(plan, terminals, globals).await;
     let context = Context::open(globals).await?;
     let of = (plan, context.lake());
-    let (lost, closed) = crawl::lose_responses(queue, of, run.id, pack).await?;
+    let (lost, closed) = crawl::lose_responses(queue, of, run, options, pack).await?;
     globals.printer.info(match lost {
-        0 => "every response is in the parts: none is lost".to_owned(),
+        0 => "every response is there: none is lost".to_owned(),
         n => format!("{} died of a lost response", count(n, "request")),
     });
     tell_end(queue, &closed, (false, globals)).await

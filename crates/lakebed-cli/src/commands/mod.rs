@@ -34,7 +34,7 @@ mod sql;
 
 pub(crate) use crawl::stop_signal;
 pub(crate) use crawl_close::exit_of;
-pub(crate) use crawl_date::check_date;
+pub(crate) use crawl_date::check_new_run;
 pub(crate) use crawl_plan::plan_of;
 pub(crate) use dispatch::{format_of, run};
 pub(crate) use queue::STATE_FOLDER;

@@ -7,7 +7,7 @@ use lakebed::config::{Project, Settings};
 use lakebed::name::{ErrorClass, SourceName, StageName};
 use lakebed::queue::{
     EventRecord, LaneProgress, Queue, QueueOptions, RequestFilter, RequestRecord, RequestState,
-    RunRecord, RunState,
+    RunRecord, RunState, closing_of,
 };
 use lakebed::spec::RunKey;
 use lakebed::time::Instant;
@@ -17,7 +17,8 @@ use serde::Serialize;
 use crate::args::{
     QueueListArgs, QueueRetryArgs, QueueStatusArgs, QueueWatchArgs, RunArgs, StateArg, TextFormat,
 };
-use crate::context::Globals;
+use crate::commands::crawl_date::check_name;
+use crate::context::{Globals, open_lake};
 use crate::exit::Exit;
 use crate::table::{Table, count, message_text};
 
@@ -318,8 +319,11 @@ pub(crate) async fn retry(args: &QueueRetryArgs, globals: &Globals<'_>) -> Resul
         .as_deref()
         .map(str::parse::<ErrorClass>)
         .transpose()?;
-    let (_, _, queue) = open_queue(globals, QueueOptions::default()).await?;
+    let (_, settings, queue) = open_queue(globals, QueueOptions::default()).await?;
     let old = get_run(&queue, &of).await?;
+    if queue.find_run(&key).await?.is_none() {
+        check_name(&open_lake(&settings).await?, &queue, &key).await?;
+    }
     let run = queue.retry_run(old.id, &key, class.as_ref()).await?;
     let answer = RetryAnswer {
         format: ANSWER_FORMAT,
@@ -335,14 +339,22 @@ pub(crate) async fn retry(args: &QueueRetryArgs, globals: &Globals<'_>) -> Resul
             count(answer.requests, "request")
         ))?,
     }
-    let flow = match answer.of.run.as_str() {
-        "day" => String::new(),
-        run => format!(" --run {run}"),
+    let RunKey { source, date, run } = &answer.run;
+    let work = format!("`lakebed crawl {source} --date {date} --run {run}` works on it");
+    let hint = if closing_of(&old)?.is_good() {
+        format!(
+            "{work}; `{}` ended well, so that what came of its day may be done already: `lakebed parse {source} --date {date} --late` takes what comes late, and `lakebed run` then goes on behind it",
+            old.key.run
+        )
+    } else {
+        let flow = match old.key.run.as_str() {
+            "day" => String::new(),
+            run => format!(" --run {run}"),
+        };
+        format!(
+            "{work}; `lakebed run {source} --date {date}{flow}` does so, too, and goes on with what comes after it"
+        )
     };
-    let hint = format!(
-        "`lakebed crawl {0} --date {1} --run {2}` works on it; `lakebed run {0} --date {1}{flow}` does so, too, and goes on with what comes after it",
-        answer.run.source, answer.run.date, answer.run.run
-    );
     globals.printer.hint(hint);
     Ok(Exit::Done)
 }

@@ -261,16 +261,14 @@ fn died_behind_its_commit(site: &Site) -> TestLake {
     lake
 }
 
-/// What the parts lack is in the lake, and what was fetched anew would come twice.
+/// What the parts lack is in the lake: what is fetched anew would come twice.
 #[test]
 fn nothing_is_lost_of_a_run_whose_pack_is_in_the_lake() {
     let site = Site::start(0);
     let lake = died_behind_its_commit(&site);
-    lake.run(&with(&CLOSE, &["--lost"])).code(1).says(&[
-        "the lake has a pack of the run `books 2026-11-30 day`",
-        "would come twice",
-        "--accept --note TEXT",
-    ]);
+    lake.run(&with(&CLOSE, &["--lost"]))
+        .code(17)
+        .says(&["every response is there: none is lost"]);
     let dead = "SELECT count(*) AS n FROM lake.requests WHERE state = 'dead'";
     let dead = lake.run(&["sql", dead, "--format", "json"]).ok().json();
     assert_eq!(dead, json!([{ "n": 0 }]));
@@ -282,6 +280,113 @@ fn nothing_is_lost_of_a_run_whose_pack_is_in_the_lake() {
     fs::remove_dir_all(&folder).unwrap_or_default();
     fs::rename(lake.project().join("away"), &folder).unwrap();
     lake.run(&CLOSE).ok().prints(&["green"]);
+    lake.assert_clean();
+}
+
+/// A queue that came back from a backup may call done what the pack of the run does not hold.
+#[test]
+fn nobody_accepts_over_what_the_pack_in_the_lake_lacks() {
+    let site = Site::start(0);
+    let lake = new_lake();
+    let urls = ["a", "b"].map(|page| format!("{}/{page}\n", site.url));
+    write(&lake, "seeds.txt", &urls.concat());
+    lake.run(&with(&CRAWL, &["--no-close"])).ok();
+    let (parts, away) = (lake.project().join(PARTS), lake.project().join("away"));
+    let files = ["queue.db", "queue.db-wal", "queue.db-shm"].map(|f| lake.project().join(f));
+    let backup = files.each_ref().map(|file| fs::read(file).ok());
+    fs::rename(&parts, &away).unwrap();
+    lake.run(&CLOSE).code(17);
+    // A folder without a part may be the wrong one.
+    let lost = with(&CLOSE, &["--lost"]);
+    lake.run(&lost).code(1).says(&[
+        "has not a single part of `books 2026-11-30 day`",
+        "--lost --no-parts` says so",
+    ]);
+    let lost_all = with(&CLOSE, &["--lost", "--no-parts"]);
+    lake.run(&lost_all).code(14);
+    for (file, before) in files.iter().zip(backup) {
+        fs::remove_file(file).unwrap_or_default();
+        before
+            .into_iter()
+            .for_each(|bytes| fs::write(file, bytes).unwrap());
+    }
+    fs::remove_dir_all(&parts).unwrap_or_default();
+    fs::rename(&away, &parts).unwrap();
+    lake.run(&CLOSE).code(17).says(&["with other captures"]);
+    let accept = with(&CLOSE, &["--accept", "--note", "x"]);
+    lake.run(&accept).code(1).says(&[
+        "lacks what its books call done, 2 in all",
+        &format!("GET {}/a", site.url),
+        "`lakebed crawl close books --date 2026-11-30 --run day --lost` ends these as dead",
+    ]);
+    lake.run(&lost)
+        .code(17)
+        .says(&["2 requests died of a lost response"]);
+    let retry = ["queue", "retry", "books", "--date", DAY, "--as", "day-2"];
+    lake.run(&retry).ok();
+    let refused = "of the run `day`: its pack was refused";
+    lake.run(&CRAWL).code(17).prints(&[refused]);
+    lake.run(&accept).ok().prints(&["red, accepted"]);
+    let done = "SELECT run, state, count(*) AS n FROM lake.requests GROUP BY 1, 2 ORDER BY 1";
+    let done = lake.run(&["sql", done, "--format", "json"]).ok().json();
+    let row = |run: &str, state: &str| json!({ "run": run, "state": state, "n": 2 });
+    assert_eq!(done, json!([row("day", "dead"), row("day-2", "done")]));
+    lake.assert_clean();
+}
+
+/// What is fetched under a name that the lake knows could never be sealed: nothing is fetched.
+#[test]
+fn a_run_that_was_pruned_is_not_fetched_under_its_name() {
+    let site = Site::start(0);
+    let lake = new_lake();
+    write(&lake, "seeds.txt", &format!("{}/a\n", site.url));
+    lake.run(&CRAWL).ok();
+    lake.run(&PRUNE).ok();
+    let said = [
+        "the lake has the pack of a run `books 2026-11-30 day` already",
+        "the queue does not know the run any more",
+        "`day-2` is a free name",
+    ];
+    lake.run(&CRAWL).code(1).says(&said);
+    let runs = lake.run(&["queue", "status", "--format", "json"]).ok();
+    assert_eq!(runs.json()["runs"], json!([]), "{runs}");
+    lake.run(&with(&CRAWL, &["--run", "day-2"])).ok();
+    lake.run(&PRUNE).ok();
+    lake.run(&with(&CRAWL, &["--run", "other"])).ok();
+    let retry = ["queue", "retry", "books", "--date", DAY, "--run", "other"];
+    lake.run(&with(&retry, &["--as", "day"]))
+        .code(1)
+        .says(&["`day-3` is a free name"]);
+    lake.assert_clean();
+}
+
+/// A red day that nobody took as it is stays, with all its runs, until a person says that it goes.
+#[test]
+fn a_red_run_is_pruned_when_a_person_says_so() {
+    let site = Site::start(0);
+    let lake = new_lake();
+    let urls = ["a", "gone"].map(|page| format!("{}/{page}\n", site.url));
+    write(&lake, "seeds.txt", &urls.concat());
+    lake.run(&CRAWL).code(16);
+    let kept = "the run `books 2026-11-30 day` stays: it is red, and nobody accepted it";
+    lake.run(&PRUNE).ok().says(&[kept, "`--red` prunes it"]);
+    let retry = ["queue", "retry", "books", "--date", DAY, "--as", "day-2"];
+    lake.run(&retry).ok();
+    lake.run(&CRAWL).code(16);
+    lake.run(&PRUNE).ok().says(&[
+        "the run `books 2026-11-30 day-2` stays: it is red",
+        "the run `books 2026-11-30 day` stays: it belongs to `day-2`, which stays",
+    ]);
+    let gone = with(&PRUNE, &["--red", "--format", "json"]);
+    let gone = lake.run(&gone).ok().json();
+    let names: Vec<_> = gone["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| &r["run"])
+        .collect();
+    assert_eq!(names, ["day", "day-2"], "{gone}");
+    assert_eq!((&gone["requests"], &gone["kept"]), (&json!(3), &json!([])));
     lake.assert_clean();
 }
 

@@ -10,7 +10,7 @@ use crate::crawl::drive::CrawlPlan;
 use crate::crawl::statistics::{self, PackStatistics, RunStatistics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pack::{
-    CommitOptions, OpenParts, PackReport, commit_pack, find_lost, has_pack, open_parts, plan_pack,
+    CommitOptions, OpenParts, PackReport, commit_pack, has_pack, open_parts, plan_pack,
 };
 use crate::queue::{Breach, ClosingRecord, Queue, RunBooks, RunRecord, RunState, closing_of};
 use crate::spec::{By, PackProfile, Provenance, RunKey, TerminalRecord};
@@ -35,7 +35,7 @@ pub enum Packed {
 }
 
 impl Packed {
-    fn told(&self) -> Option<PackStatistics> {
+    pub(super) fn told(&self) -> Option<PackStatistics> {
         match self {
             Self::Done(report) => Some((&**report).into()),
             Self::None | Self::Refused(_) => None,
@@ -119,7 +119,7 @@ pub async fn close_run(
 }
 
 /// The pack of a run whose requests have ended; of one that was closed before, the same pack again changes nothing.
-async fn pack_ended(
+pub(super) async fn pack_ended(
     queue: &Queue,
     run_id: i64,
     pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
@@ -133,115 +133,6 @@ async fn pack_ended(
         Err(e) if e.kind() == ErrorKind::PreconditionFailed => Ok(Packed::Refused(e)),
         Err(e) => Err(e),
     }
-}
-
-/// Takes a run that closed red as it is, and tells so beside its parts; `pack` as of [`close_run`].
-///
-/// # Errors
-/// Those of [`Queue::accept_run`]; `PreconditionFailed` where responses of the run lie outside the lake, since its pack is
-/// refused still.
-pub async fn accept_run(
-    queue: &Queue,
-    plan: &CrawlPlan,
-    run_id: i64,
-    (by, note): (Option<&str>, &str),
-    pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
-) -> Result<Closed> {
-    let before = queue.get_run(run_id).await?;
-    if before.state == RunState::Closed && closing_of(&before)?.lacks_pack().is_some() {
-        let mut closed = close_run(queue, plan, run_id, pack).await?;
-        if let Some(breach) = closed.closing.lacks_pack() {
-            return Err(say_what_is_outside(breach, &closed));
-        }
-        // With its pack it may be green, and there is nothing to accept.
-        if !closed.closing.is_good() {
-            (closed.run, closed.closing) = queue.accept_run(run_id, by, note).await?;
-            tell_statistics(queue, plan, &closed).await?;
-        }
-        return Ok(closed);
-    }
-    // A file that cannot be read is told before anything is changed.
-    let kept = statistics::find(&plan.parts)?.filter(|kept| kept.names(&plan.run));
-    let (run, closing) = queue.accept_run(run_id, by, note).await?;
-    let (packed, pack) = match kept {
-        Some(kept) => (Packed::None, kept.pack),
-        None => {
-            let packed = pack_ended(queue, run_id, pack).await?;
-            let told = packed.told();
-            (packed, told)
-        }
-    };
-    let closed = Closed {
-        pack,
-        books: queue.read_books(run_id).await?,
-        packed,
-        run,
-        closing,
-    };
-    tell_statistics(queue, plan, &closed).await?;
-    Ok(closed)
-}
-
-/// Why a run is not accepted whose pack is refused, and what comes first.
-fn say_what_is_outside(breach: &Breach, closed: &Closed) -> Error {
-    let RunKey { source, date, run } = &closed.run.key;
-    let run = breach.of_run().unwrap_or(run.as_str());
-    let of = format!("{source} --date {date} --run {run}");
-    let error = Error::precondition(format!(
-        "the run `{}` is not accepted: what it fetched would stay out of the lake, for {}",
-        closed.run.key, breach.message
-    ));
-    let error = breach
-        .samples
-        .iter()
-        .fold(error, |error, sample| error.detail(sample.clone()));
-    let refusal = match &closed.packed {
-        Packed::Refused(refusal) => refusal.hints(),
-        Packed::Done(_) | Packed::None => &[],
-    };
-    let error = refusal
-        .iter()
-        .fold(error, |error, hint| error.hint(hint.clone()));
-    error.hint(format!(
-        "where responses are gone for good, `lakebed crawl close {of} --lost` ends their requests as dead and seals the rest; then the run is accepted, or `lakebed queue retry` fetches them anew"
-    ))
-}
-
-/// Ends as dead what is done and whose response no part has, and closes the run again, with the pack of the rest. How many
-/// requests died, and the run; none died where every response is there, whatever else the pack was refused for.
-///
-/// # Errors
-/// `PreconditionFailed` where the run is not closed, or not for a refused pack, and where the lake has a pack of the run:
-/// what would be fetched anew is in it; those of [`close_run`].
-pub async fn lose_responses(
-    queue: &Queue,
-    (plan, lake): (&CrawlPlan, &Lake),
-    run_id: i64,
-    pack: impl AsyncFnOnce(Vec<TerminalRecord>) -> Result<PackReport>,
-) -> Result<(u64, Closed)> {
-    // An open run has parts that are being written: it is refused before they are waited for.
-    queue.lose_responses(run_id, &[]).await?;
-    if has_pack(lake, &plan.run).await? {
-        let RunKey { source, date, run } = &plan.run;
-        let of = format!("`lakebed crawl close {source} --date {date} --run {run}");
-        return Err(Error::precondition(format!(
-            "the lake has a pack of the run `{}`: what is fetched anew beside it would come twice",
-            plan.run
-        ))
-        .hint(format!("with the parts put back, {of}` judges the run again; {of} --accept --note TEXT` takes it with what that pack has")));
-    }
-    let all = list_terminals(queue, run_id).await?;
-    let (key, folder) = (plan.run.clone(), plan.parts.clone());
-    let ends: Vec<TerminalRecord> = all.iter().map(|(_, terminal)| terminal.clone()).collect();
-    let lost = with_parts(plan, move |open| {
-        let ends = ends.iter().cloned().map(Ok);
-        find_lost(&key, open, ends, &folder)
-    });
-    let lost = lost.await?;
-    let is_lost = |(_, terminal): &&(i64, TerminalRecord)| lost.contains(&terminal.request_key);
-    let ids: Vec<i64> = all.iter().filter(is_lost).map(|(id, _)| *id).collect();
-    let died = queue.lose_responses(run_id, &ids).await?;
-    Ok((died, close_run(queue, plan, run_id, pack).await?))
 }
 
 /// Writes `run.json` beside the parts, unless what is there tells of this closing: the first one stands.
@@ -258,7 +149,11 @@ async fn keep_statistics(queue: &Queue, plan: &CrawlPlan, closed: &mut Closed) -
     tell_statistics(queue, plan, closed).await
 }
 
-async fn tell_statistics(queue: &Queue, plan: &CrawlPlan, closed: &Closed) -> Result<()> {
+pub(super) async fn tell_statistics(
+    queue: &Queue,
+    plan: &CrawlPlan,
+    closed: &Closed,
+) -> Result<()> {
     let stages = queue.list_progress(closed.run.id).await?;
     let told = RunStatistics::new(
         &closed.run,
@@ -276,7 +171,10 @@ pub(super) async fn read_terminals(queue: &Queue, run_id: i64) -> Result<Vec<Ter
 }
 
 /// How every request ended, with its number.
-async fn list_terminals(queue: &Queue, run_id: i64) -> Result<Vec<(i64, TerminalRecord)>> {
+pub(super) async fn list_terminals(
+    queue: &Queue,
+    run_id: i64,
+) -> Result<Vec<(i64, TerminalRecord)>> {
     let mut terminals = Vec::new();
     let mut after = 0;
     loop {
@@ -326,7 +224,7 @@ pub async fn pack_run(
 }
 
 /// Reads the parts of the run, beside the work of others; those that are still being closed are waited for.
-async fn with_parts<T: Send + 'static>(
+pub(super) async fn with_parts<T: Send + 'static>(
     plan: &CrawlPlan,
     read: impl Fn(&OpenParts) -> Result<T> + Send + Sync + 'static,
 ) -> Result<T> {

@@ -105,7 +105,7 @@ pub async fn sample_run(
     // It closes red, as what was stopped does; that nobody looks at: nothing of it stays.
     let _sealed = queue.seal_run(run.id).await?;
     let _closed = queue.close_run(run.id, &plan.closing_rules(&run)).await?;
-    let _pruned = queue.prune_run(run.id).await?;
+    let _pruned = queue.prune_family(&[run.id]).await?;
     Ok(Sampled {
         run: plan.run.clone(),
         pack,

@@ -50,7 +50,7 @@ pub use part::{PartOptions, PartWriter, Receipt};
 pub use part_shared::{SharedPart, SharedPartOptions};
 pub use parts::{OpenParts, Part, PartCapture, TornTail, open_parts};
 pub use reader::{Capture, PackReader};
-pub use release::{PartsOutcome, ReleaseOptions, release_parts};
+pub use release::{PartsOutcome, ReleaseOptions, done_in_lake, release_parts};
 pub use repair::{RepairOutcome, repair_pack};
 pub use scan::{PackDamage, PackScan, scan_pack};
 pub use seal::{PackPlan, SealStats, find_lost, plan_pack};

@@ -4,20 +4,22 @@
 //! last byte, and seen to hold every capture of every part of the run. Whatever is in doubt stays, as a whole. Where no
 //! part is on this machine, the pack must be in the lake all the same: they may be elsewhere, and wait to be sealed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::fault::kill_point;
 use crate::log::{DatasetState, find_file, load};
-use crate::name::{BatchLabel, CaptureId, ContentHash};
+use crate::name::{BatchLabel, CaptureId, ContentHash, RequestKey};
 use crate::pack::commit::raw_dataset;
 use crate::pack::durable::sync_folder;
 use crate::pack::parts::{OpenParts, PartCapture, TORN_SUFFIX, open_parts};
 use crate::pack::scan::{PackScan, scan_pack};
 use crate::pack::source::FileSource;
-use crate::spec::{CaptureRecord, IndexRow, PackFileName, PartitionKey, RunKey, twin_id};
+use crate::spec::{
+    CaptureRecord, IndexRow, PackFileName, PartitionKey, RunKey, TerminalState, twin_id,
+};
 use crate::store::Lake;
 
 /// What became of the parts of a run.
@@ -173,6 +175,26 @@ async fn find_doubt(lake: &Lake, parts: &OpenParts, run: &RunKey) -> Result<Opti
 fn is_held(row: &IndexRow, capture: &CaptureRecord) -> bool {
     let held = (row.fetched_at, row.status, &row.body_sha256);
     row.is_erased || held == (capture.fetched_at, capture.status, &capture.body_sha256)
+}
+
+/// The requests that the run's pack in the lake holds as done; `None` where readers see no pack of it.
+///
+/// # Errors
+/// `CorruptData` where the pack cannot be read whole; `PreconditionFailed` where it is not on this machine.
+pub async fn done_in_lake(lake: &Lake, run: &RunKey) -> Result<Option<HashSet<RequestKey>>> {
+    let state = load(lake, &raw_dataset(run)?).await?.state;
+    if committed(&state, run)?.is_none() {
+        return Ok(None);
+    }
+    let scan = read_committed(lake, &state, run).await?;
+    let scan = scan.map_err(|doubt| {
+        Error::precondition(format!(
+            "what the lake has of `{run}` is not known: {doubt}"
+        ))
+    })?;
+    let done = scan.terminals.unwrap_or_default().into_iter();
+    let done = done.filter(|terminal| terminal.state == TerminalState::Done);
+    Ok(Some(done.map(|terminal| terminal.request_key).collect()))
 }
 
 /// The partition of the run's pack and the identity of what it holds.

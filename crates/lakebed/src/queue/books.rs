@@ -211,7 +211,7 @@ async fn count_stages(
     let sql = format!(
         "SELECT l.stage, CAST(sum(p.enqueued) AS {{int}}), CAST(sum(CASE WHEN l.run_id IN ({}) THEN p.done ELSE 0 END) AS {{int}}) \
          FROM queue_run r JOIN queue_lane l ON l.run_id = r.id JOIN queue_progress p ON p.lane_id = l.id \
-         WHERE r.source = ? AND r.dt = ? GROUP BY l.stage",
+         WHERE r.source = ? AND r.dt = ? AND r.state < 4 GROUP BY l.stage",
         listed(family)
     );
     let key = &run.key;

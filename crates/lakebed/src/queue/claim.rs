@@ -16,6 +16,7 @@ use crate::name::{RequestKey, StageName};
 use crate::queue::cell::{hex, len};
 use crate::queue::db::{DbRow, Dialect, Fault, Tx, Value, in_tx, pieces, values};
 use crate::queue::mark::{KnownLane, Watermark};
+use crate::queue::run_row::no_run;
 use crate::queue::tally::rest_lane;
 use crate::queue::{Claim, Queue, RunState, Worker};
 
@@ -192,9 +193,9 @@ struct Head {
 }
 
 async fn read_head(tx: &mut Tx, worker: &Worker, run_id: i64) -> Result<Head, Fault> {
-    let sql = "SELECT r.state, r.stopped, w.state, {now} FROM queue_run r LEFT JOIN queue_worker w ON w.id = ? WHERE r.id = ?";
+    let sql = "SELECT r.state, r.stopped, w.state, {now} FROM queue_run r LEFT JOIN queue_worker w ON w.id = ? WHERE r.id = ? AND r.state < 4";
     let row = tx.row(sql, values![worker.id, run_id]).await?;
-    let row = row.ok_or_else(|| Error::not_found(format!("run number `{run_id}`")))?;
+    let row = row.ok_or_else(|| no_run(run_id))?;
     if row.maybe_int(2)? != Some(0) {
         return Err(worker.lost().into());
     }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, Tx, values};
 use crate::queue::run_row::get_run;
-use crate::queue::{Queue, RunRecord, RunState};
+use crate::queue::{Queue, RunRecord};
 
 /// How the requests of a family ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -48,22 +48,20 @@ impl Queue {
             .map_err(|e| e.into_error("look for the first run", self.place()))
     }
 
-    /// A run of this one's family that is not closed: until it is, what it goes back to is needed.
+    /// The runs of this one's family, the first one first.
     ///
     /// # Errors
     /// `NotFound`.
-    pub async fn find_open_of_family(&self, run_id: i64) -> Result<Option<RunRecord>> {
-        let what = "look for an open run of the family";
+    pub async fn list_family(&self, run_id: i64) -> Result<Vec<RunRecord>> {
+        let what = "list the runs of the family";
         let mut tx = self.reading(what).await?;
         let found = async {
             let run = get_run(&mut tx, run_id).await?;
+            let mut family = Vec::new();
             for id in family_of(&mut tx, &run).await? {
-                let run = get_run(&mut tx, id).await?;
-                if run.state != RunState::Closed {
-                    return Ok(Some(run));
-                }
+                family.push(get_run(&mut tx, id).await?);
             }
-            Ok::<_, Fault>(None)
+            Ok::<_, Fault>(family)
         };
         found.await.map_err(|e| e.into_error(what, self.place()))
     }
@@ -71,7 +69,7 @@ impl Queue {
 
 pub(super) async fn first_of(tx: &mut Tx, mut run: RunRecord) -> Result<RunRecord, Fault> {
     while let Some(before) = run.successor_of {
-        let sql = "SELECT count(*) FROM queue_run WHERE id = ?";
+        let sql = "SELECT count(*) FROM queue_run WHERE id = ? AND state < 4";
         let there = tx.row(sql, values![before]).await?;
         if there.map(|row| row.int(0)).transpose()? != Some(1) {
             break;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Dialect, Fault, Tx, values};
 use crate::queue::family::listed;
-use crate::queue::run_row::{RUN_COLUMNS, get_run, run_of};
+use crate::queue::run_row::{RUNS, get_run, run_of};
 use crate::queue::verdict::closing_of;
 use crate::queue::{Coverage, Finish, FinishKind};
 use crate::spec::RunKey;
@@ -135,7 +135,7 @@ async fn look_before(
         return Ok(());
     }
     let sql = format!(
-        "{RUN_COLUMNS} WHERE source = ? AND run = ? AND state = 3 AND successor_of IS NULL AND id < ? ORDER BY id DESC LIMIT ?"
+        "{RUNS} AND source = ? AND run = ? AND state = 3 AND successor_of IS NULL AND id < ? ORDER BY id DESC LIMIT ?"
     );
     let key = &first.key;
     let args = values![key.source.as_str(), key.run.as_str(), first.id, MAX_BEFORE];

@@ -1,15 +1,12 @@
-//! What is in the queue: requests by state, how they ended, counts, workers; and runs that go.
+//! What is in the queue: requests by state, how they ended, counts, workers.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::name::{CaptureId, ErrorClass, RequestKey, StageName};
 use crate::queue::cell::hex;
-use crate::queue::db::{DbRow, Fault, in_tx, values};
-use crate::queue::run_row::require_state;
-use crate::queue::{Queue, RequestState, RunState};
+use crate::queue::db::{DbRow, Fault, values};
+use crate::queue::{Queue, RequestState};
 use crate::spec::{Answer, BodyMark, TerminalRecord, TerminalState};
 
-/// Rows that one transaction deletes at most.
-const PRUNE_BATCH: i64 = 2_000;
 /// What [`request_of`] reads: of the facts `q`, the state `s` and the lane `l`.
 pub(super) const REQUEST_COLUMNS: &str = "q.id, q.request_key, l.stage, q.method, q.url, s.state, s.attempt, s.failures, \
     s.class, s.status, s.capture, s.not_before, s.ended_at, q.parent_id, s.body_mark";
@@ -259,48 +256,4 @@ pub(super) fn request_of(row: &DbRow) -> Result<RequestRecord, Fault> {
         parent_id: row.maybe_int(13)?,
         body: BodyMark::from_int(row.int(14)?),
     })
-}
-
-impl Queue {
-    /// Deletes a closed run with all its rows, in bounded transactions. What ended keeps its terminals in
-    /// the pack; nothing here means "done" by not being there. Where another call was faster there is nothing left to do.
-    ///
-    /// # Errors
-    /// `PreconditionFailed` where the run is not closed.
-    pub async fn prune_run(&self, run_id: i64) -> Result<u64> {
-        let mut pruned = 0;
-        loop {
-            let found = in_tx!(&self.db, "prune the run", |tx| {
-                require_state(&mut tx, run_id, &[RunState::Closed]).await?;
-                let sql = "SELECT id FROM queue_request_state WHERE run_id = ? ORDER BY id LIMIT ?";
-                let rows = tx.rows(sql, values![run_id, PRUNE_BATCH]).await?;
-                let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
-                    for sql in [
-                        "DELETE FROM queue_group WHERE run_id = ?",
-                        "DELETE FROM queue_expectation WHERE run_id = ?",
-                        "DELETE FROM queue_link WHERE run_id = ?",
-                        "DELETE FROM queue_progress WHERE lane_id IN (SELECT id FROM queue_lane WHERE run_id = ?)",
-                        "DELETE FROM queue_lane WHERE run_id = ?",
-                        "DELETE FROM queue_event WHERE run_id = ?",
-                        "DELETE FROM queue_run WHERE id = ?",
-                    ] {
-                        tx.execute(sql, values![run_id]).await?;
-                    }
-                    return Ok(0);
-                };
-                let range = values![run_id, first.int(0)?, last.int(0)?];
-                let sql = "DELETE FROM queue_request WHERE run_id = ? AND id BETWEEN ? AND ?";
-                tx.execute(sql, range).await?;
-                let sql = "DELETE FROM queue_request_state WHERE run_id = ? AND id BETWEEN ? AND ?";
-                tx.execute(sql, range).await?;
-                Ok(rows.len() as u64)
-            });
-            match found {
-                Ok(0) => return Ok(pruned),
-                Ok(found) => pruned += found,
-                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(pruned),
-                Err(e) => return Err(e),
-            }
-        }
-    }
 }

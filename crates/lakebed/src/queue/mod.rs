@@ -19,6 +19,7 @@
 //! | `books`, `links`, `closing`, `verdict` | what is counted of a run, the rule that it balances, what that found | QUE-5 |
 //! | `retry` | what died once more, in a run after it | QUE-3 |
 //! | `family`, `accept` | ends over a run and its retries; a red closing that a person takes as it is | QUE-5 |
+//! | `prune` | families of closed runs go, as a whole | QUE-7 |
 //! | `host` | moments, blocks and `robots.txt` of a host for all workers | |
 //! | `lease` | what one process at a time may do, by name | FLW-4 |
 //! | `event`, `list`, `look`, `holders` | what people and other programs see | |
@@ -33,6 +34,7 @@
 //! | QUE-4 | follow-ups enter with the success that led to them, or not at all |
 //! | QUE-5 | a run closes green only when its books balance |
 //! | QUE-6 | limits and blocks of a host hold over all workers; waiting costs no attempt |
+//! | QUE-7 | a run that is pruned goes with its family in one move; what is left of its rows is read by nobody |
 //!
 //! What does not belong here: fetching, the bytes of responses, and rates, which are local configuration.
 
@@ -58,6 +60,7 @@ mod lost;
 mod mark;
 mod open;
 mod plain_finish;
+mod prune;
 mod request;
 mod retry;
 mod run;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::name::ErrorClass;
 use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, values};
 use crate::queue::family::{family_of, listed, requests_of};
+use crate::queue::run_row::{GOING, no_run};
 use crate::queue::{
     Coverage, LeaseHolder, LeaseOutcome, NewRequest, Queue, RunOptions, RunRecord, RunState,
 };
@@ -136,7 +137,14 @@ impl Queue {
         let turn = Turn::take(self, &self.first_of(run_id).await?.key).await?;
         let made = self.make_retry(&turn, &old, name, class).await;
         turn.end(self).await?;
-        made
+        made.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::conflict(format!(
+                "the run `{}` was pruned while its dead requests were to be tried again",
+                old.key
+            ))
+            .hint("`lakebed queue prune` keeps a run that is red and that nobody accepted, unless it is told `--red`"),
+            _ => e,
+        })
     }
 
     async fn make_retry(
@@ -147,11 +155,13 @@ impl Queue {
         class: Option<&ErrorClass>,
     ) -> Result<RunRecord> {
         // Counted before anything is made: a run that nobody seeds would stand in the way of its date for ever.
-        let family = self.list_family(old, name).await?;
+        let family = self.list_ended(old, name).await?;
         let all = self.list_dead(&family).await?;
         let is_wanted = |dead: &&Dead| class.is_none_or(|class| class.as_str() == dead.class);
         let wanted: Vec<&Dead> = all.iter().filter(is_wanted).collect();
         if wanted.is_empty() {
+            // Rows that a prune has taken died not, nor were they tried again.
+            let _still_there = self.get_run(old.id).await?;
             let ended = self.count_revived(&family).await?;
             return Err(nothing_dead(&old.key, class, (&all, ended)));
         }
@@ -190,7 +200,7 @@ impl Queue {
     ///
     /// # Errors
     /// `PreconditionFailed` where a retry died and left another one so, or where one has not ended.
-    async fn list_family(&self, run: &RunRecord, name: &RunKey) -> Result<Vec<i64>> {
+    async fn list_ended(&self, run: &RunRecord, name: &RunKey) -> Result<Vec<i64>> {
         let mut tx = self.reading("look for the runs of the family").await?;
         let family = async {
             let mut family = family_of(&mut tx, run).await?;
@@ -199,8 +209,11 @@ impl Queue {
                 listed(&family)
             );
             for row in tx.rows(&sql, &[]).await? {
-                let (id, begun) = (row.int(0)?, row.text(1)?);
-                if RunState::of_code(row.int(2)?)? != RunState::Seeding {
+                let (id, begun, state) = (row.int(0)?, row.text(1)?, row.int(2)?);
+                if state == GOING {
+                    return Err(Fault::from(no_run(id)));
+                }
+                if RunState::of_code(state)? != RunState::Seeding {
                     return Err(Fault::from(still_open(&run.key, &begun)));
                 }
                 if begun != name.run.as_str() {

@@ -12,7 +12,7 @@ use crate::queue::db::{Fault, Tx, in_tx, values};
 use crate::queue::enqueue::{Origin, tx_enqueue};
 use crate::queue::event::put_event;
 use crate::queue::run_row::{
-    RUN_COLUMNS, expect_one, find_run, find_successor, get_run, require_state, run_of,
+    RUNS, expect_one, find_run, find_successor, get_run, require_state, run_of,
 };
 use crate::queue::{Coverage, EnqueueStats, NewRequest, Queue, RunRecord, RunState};
 use crate::spec::RunKey;
@@ -32,47 +32,78 @@ pub struct RunOptions {
     pub successor_of: Option<i64>,
 }
 
+/// What came of making a run.
+enum Made {
+    /// It is there.
+    Run(Box<RunRecord>),
+    /// These runs of its date were pruned, and rows of them are left.
+    Waits(Vec<i64>),
+}
+
+async fn create_run(tx: &mut Tx, key: &RunKey, options: &RunOptions) -> Result<Made, Fault> {
+    if let Some(run) = find_run(tx, key).await? {
+        return Ok(Made::Run(Box::new(run)));
+    }
+    let day_key = values![key.source.as_str(), key.date.to_string()];
+    let sql = "SELECT id FROM queue_run WHERE source = ? AND dt = ? AND state = 4 ORDER BY id";
+    let going = tx.rows(sql, day_key).await?;
+    if !going.is_empty() {
+        let going = going.iter().map(|row| row.int(0));
+        return Ok(Made::Waits(going.collect::<Result<_, _>>()?));
+    }
+    if let Some(before) = options.successor_of {
+        // Nobody prunes it until this one is there.
+        require_state(tx, before, &[RunState::Closed]).await?;
+    }
+    let day = "SELECT min(day_id) FROM queue_run WHERE source = ? AND dt = ?";
+    let day_id = tx
+        .row(day, day_key)
+        .await?
+        .map(|r| r.maybe_int(0))
+        .transpose()?
+        .flatten();
+    let id = tx
+        .insert_id(
+            "INSERT INTO queue_run (source, dt, run, day_id, state, coverage, successor_of, deadline_at, created_at) \
+             VALUES (?, ?, ?, ?, 0, ?, ?, {now} + ?, {now})",
+            values![
+                key.source.as_str(),
+                key.date.to_string(),
+                key.run.as_str(),
+                day_id.unwrap_or(0),
+                options.coverage.code(),
+                options.successor_of,
+                options.deadline_us,
+            ],
+        )
+        .await?;
+    if day_id.is_none() {
+        tx.execute(
+            "UPDATE queue_run SET day_id = ? WHERE id = ?",
+            values![id, id],
+        )
+        .await?;
+    }
+    put_event(tx, Some(id), "run_created", key).await?;
+    Ok(Made::Run(Box::new(get_run(tx, id).await?)))
+}
+
 impl Queue {
-    /// Makes the run, or finds it as it is.
+    /// Makes the run, or finds it as it is. What is left of runs of its date that were pruned goes first.
+    ///
+    /// # Errors
+    /// `NotFound` or `PreconditionFailed` where the run that it goes back to was pruned meanwhile or is not closed.
     pub async fn create_run(&self, key: &RunKey, options: &RunOptions) -> Result<RunRecord> {
-        // Of two that make it at once, one meets the other's row, begins again and finds it.
-        in_tx!(&self.db, "create the run", |tx| {
-            if let Some(run) = find_run(&mut tx, key).await? {
-                return Ok(run);
-            }
-            let day = "SELECT min(day_id) FROM queue_run WHERE source = ? AND dt = ?";
-            let day_key = values![key.source.as_str(), key.date.to_string()];
-            let day_id = tx
-                .row(day, day_key)
-                .await?
-                .map(|r| r.maybe_int(0))
-                .transpose()?
-                .flatten();
-            let id = tx
-                .insert_id(
-                    "INSERT INTO queue_run (source, dt, run, day_id, state, coverage, successor_of, deadline_at, created_at) \
-                     VALUES (?, ?, ?, ?, 0, ?, ?, {now} + ?, {now})",
-                    values![
-                        key.source.as_str(),
-                        key.date.to_string(),
-                        key.run.as_str(),
-                        day_id.unwrap_or(0),
-                        options.coverage.code(),
-                        options.successor_of,
-                        options.deadline_us,
-                    ],
-                )
-                .await?;
-            if day_id.is_none() {
-                tx.execute(
-                    "UPDATE queue_run SET day_id = ? WHERE id = ?",
-                    values![id, id],
-                )
-                .await?;
-            }
-            put_event(&mut tx, Some(id), "run_created", key).await?;
-            get_run(&mut tx, id).await
-        })
+        loop {
+            // Of two that make it at once, one meets the other's row, begins again and finds it.
+            let made = in_tx!(&self.db, "create the run", |tx| {
+                create_run(&mut tx, key, options).await
+            })?;
+            match made {
+                Made::Run(run) => return Ok(*run),
+                Made::Waits(going) => self.delete_rows(&going).await.map(drop)?,
+            };
+        }
     }
 
     /// The run of this source, date and name, if there is one.
@@ -109,15 +140,12 @@ impl Queue {
         let listed = async {
             let rows = match source {
                 Some(source) => {
-                    let sql = format!("{RUN_COLUMNS} WHERE source = ? ORDER BY id DESC LIMIT ?");
+                    let sql = format!("{RUNS} AND source = ? ORDER BY id DESC LIMIT ?");
                     tx.rows(&sql, values![source.as_str(), limit]).await?
                 }
                 None => {
-                    tx.rows(
-                        &format!("{RUN_COLUMNS} ORDER BY id DESC LIMIT ?"),
-                        values![limit],
-                    )
-                    .await?
+                    tx.rows(&format!("{RUNS} ORDER BY id DESC LIMIT ?"), values![limit])
+                        .await?
                 }
             };
             rows.iter().map(run_of).collect::<Result<Vec<_>, Fault>>()
@@ -135,7 +163,7 @@ impl Queue {
     ) -> Result<Vec<RunRecord>> {
         let mut tx = self.reading("list the runs of the date").await?;
         let listed = async {
-            let sql = format!("{RUN_COLUMNS} WHERE source = ? AND dt = ? ORDER BY id");
+            let sql = format!("{RUNS} AND source = ? AND dt = ? ORDER BY id");
             let args = values![source.as_str(), date.to_string()];
             let rows = tx.rows(&sql, args).await?;
             rows.iter().map(run_of).collect::<Result<Vec<_>, Fault>>()
@@ -149,7 +177,7 @@ impl Queue {
     pub async fn first_date(&self, source: &SourceName) -> Result<Option<BusinessDate>> {
         let mut tx = self.reading("look for the first date").await?;
         let found = async {
-            let sql = "SELECT min(dt) FROM queue_run WHERE source = ?";
+            let sql = "SELECT min(dt) FROM queue_run WHERE source = ? AND state < 4";
             let row = tx.row(sql, values![source.as_str()]).await?;
             let first = row.map(|r| r.maybe_text(0)).transpose()?.flatten();
             Ok::<_, Fault>(first.map(|dt| dt.parse()).transpose()?)

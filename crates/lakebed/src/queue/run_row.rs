@@ -8,28 +8,35 @@ use crate::queue::{Coverage, EnqueueStats, RunRecord, RunState};
 use crate::spec::RunKey;
 use crate::time::BusinessDate;
 
-pub(super) const RUN_COLUMNS: &str = "SELECT id, source, dt, run, state, coverage, day_id, successor_of, plan_hash, \
+/// The runs that there are; a condition follows with `AND`. One that goes ([`GOING`]) is not among them.
+pub(super) const RUNS: &str = "SELECT id, source, dt, run, state, coverage, day_id, successor_of, plan_hash, \
     announced, inserted, duplicate, out_of_scope, late_finishes, stopped, deadline_at, created_at, closing \
-    FROM queue_run";
+    FROM queue_run WHERE state < 4";
+
+/// What stands in the place of the state of a run that is being pruned: it is in none, and nobody reads it any more.
+pub(super) const GOING: i64 = 4;
 
 pub(super) async fn find_run(tx: &mut Tx, key: &RunKey) -> Result<Option<RunRecord>, Fault> {
-    let sql = format!("{RUN_COLUMNS} WHERE source = ? AND dt = ? AND run = ?");
+    let sql = format!("{RUNS} AND source = ? AND dt = ? AND run = ?");
     let args = values![key.source.as_str(), key.date.to_string(), key.run.as_str()];
     tx.row(&sql, args).await?.as_ref().map(run_of).transpose()
 }
 
 pub(super) async fn find_successor(tx: &mut Tx, run_id: i64) -> Result<Option<RunRecord>, Fault> {
-    let sql = format!("{RUN_COLUMNS} WHERE successor_of = ? ORDER BY id DESC LIMIT 1");
+    let sql = format!("{RUNS} AND successor_of = ? ORDER BY id DESC LIMIT 1");
     let found = tx.row(&sql, values![run_id]).await?;
     found.as_ref().map(run_of).transpose()
 }
 
 pub(super) async fn get_run(tx: &mut Tx, id: i64) -> Result<RunRecord, Fault> {
-    let row = tx
-        .row(&format!("{RUN_COLUMNS} WHERE id = ?"), values![id])
-        .await?;
-    let row = row.ok_or_else(|| Error::not_found(format!("run number `{id}`")))?;
+    let row = tx.row(&format!("{RUNS} AND id = ?"), values![id]).await?;
+    let row = row.ok_or_else(|| no_run(id))?;
     run_of(&row)
+}
+
+pub(super) fn no_run(id: i64) -> Error {
+    Error::not_found(format!("the queue has no run of number `{id}` (any more)"))
+        .hint("`lakebed queue prune` takes closed runs out of the queue")
 }
 
 /// The run, its row locked, in one of these states.
@@ -39,9 +46,9 @@ pub(super) async fn require_state(
     states: &[RunState],
 ) -> Result<RunRecord, Fault> {
     let row = tx
-        .row(&format!("{RUN_COLUMNS} WHERE id = ? {{lock}}"), values![id])
+        .row(&format!("{RUNS} AND id = ? {{lock}}"), values![id])
         .await?;
-    let row = row.ok_or_else(|| Error::not_found(format!("run number `{id}`")))?;
+    let row = row.ok_or_else(|| no_run(id))?;
     let run = run_of(&row)?;
     if states.contains(&run.state) {
         return Ok(run);

@@ -9,6 +9,7 @@ mod ends;
 mod leases;
 mod mysql_only;
 mod polite;
+mod prunes;
 mod runs;
 mod scale;
 mod shares;
@@ -44,7 +45,11 @@ stamp!(
     runs::events_tell_the_story_in_order,
     runs::a_retry_is_a_successor,
     runs::one_retry_of_a_family_is_made_at_a_time,
-    runs::a_closed_run_goes_and_the_others_stay,
+    prunes::a_closed_run_goes_and_the_others_stay,
+    prunes::of_a_prune_that_died_nobody_sees_a_part,
+    prunes::a_run_is_made_anew_where_one_was_half_pruned,
+    prunes::a_family_goes_as_a_whole,
+    prunes::a_prune_and_a_retry_at_once_leave_no_orphan,
     claims::each_request_is_claimed_once,
     claims::priorities_come_first_within_a_host,
     claims::what_was_given_back_behind_the_mark_is_found,

@@ -192,5 +192,5 @@ pub(super) async fn a_run_that_is_seeding_is_given_up(backend: impl Backend) {
         (run.state, kinds),
         (RunState::Closed, vec![BreachKind::ZeroSeeds])
     );
-    assert_eq!(other.prune_run(id).await.unwrap(), 0);
+    assert_eq!(other.prune_family(&[id]).await.unwrap(), 0);
 }

@@ -2,11 +2,9 @@
 
 use super::backend::*;
 use crate::error::ErrorKind;
-use crate::queue::db::values;
 use crate::queue::{
     Claim, ClaimOutcome, ClosingRules, Coverage, EnqueueStats, KeyScope, LeaseHolder, LeaseOutcome,
-    NewRequest, Queue, QueueOptions, RequestFilter, RequestState, RunOptions, RunRecord, RunState,
-    Worker,
+    NewRequest, Queue, QueueOptions, RunOptions, RunRecord, RunState, Worker,
 };
 
 pub(super) async fn a_run_goes_its_whole_way(backend: impl Backend) {
@@ -421,34 +419,6 @@ async fn nothing_is_left_to_try(
             .starts_with("`lakebed crawl rentals --date 2026-11-30 --run day4` goes on"),
         "{refused}"
     );
-}
-
-pub(super) async fn a_closed_run_goes_and_the_others_stay(backend: impl Backend) {
-    let queue = backend.open().await;
-    let keep = open_run(&queue, "keep", &pages(0..3)).await;
-    let gone = open_run(&queue, "gone", &pages(0..200)).await;
-    let worker = queue.join("test").await.unwrap();
-    let error = queue.prune_run(gone.id).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
-    assert_eq!(drain(&queue, &worker, &gone).await, 200);
-    let _closed = queue
-        .close_run(gone.id, &ClosingRules::default())
-        .await
-        .unwrap();
-    assert_eq!(queue.prune_run(gone.id).await.unwrap(), 200);
-    // Where another call was faster there is nothing left to do.
-    assert_eq!(queue.prune_run(gone.id).await.unwrap(), 0);
-    assert!(queue.find_run(&run_key("gone")).await.unwrap().is_none());
-    let left = RequestFilter {
-        run_id: keep.id,
-        state: Some(RequestState::Pending),
-        limit: 9,
-        ..RequestFilter::default()
-    };
-    assert_eq!(queue.list_requests(&left).await.unwrap().len(), 3);
-    let rows = "SELECT count(*) FROM queue_request WHERE run_id <> ?";
-    assert_eq!(number(&queue, rows, values![keep.id]).await, 0);
-    assert_eq!(queue.list_runs(None, 9).await.unwrap().len(), 1);
 }
 
 pub(super) async fn one_process_seeds_at_a_time(backend: impl Backend) {
