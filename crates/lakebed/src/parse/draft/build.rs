@@ -10,6 +10,7 @@ use crate::config::{
 };
 use crate::name::SourceName;
 use crate::parse::draft::forms;
+use crate::parse::draft::names;
 use crate::parse::draft::places::Place;
 use crate::parse::draft::seen::{Seen, collapsed};
 use crate::parse::draft::written::DraftedField;
@@ -17,8 +18,13 @@ use crate::parse::page::parse_page;
 use crate::parse::rules::Rules;
 use crate::spec::Datum;
 
-/// Fields of a draft.
+/// Fields that are run.
+const MAX_DRAFTED: usize = 120;
+/// Fields of a draft; of more, those stay that most pages have.
 const MAX_FIELDS: usize = 40;
+/// Of so many pages on, a field that fewer than this share of them has is left out, unless its name is known.
+const MANY_PAGES: usize = 12;
+const MIN_SHARE: usize = 8;
 /// Characters of a sample beside another.
 const MAX_SAMPLE_CHARS: usize = 20;
 
@@ -111,7 +117,7 @@ impl<'s> Builder<'s> {
             return;
         }
         let is_empty = texts.iter().all(|t| t.trim().is_empty());
-        if is_empty || self.fields.len() >= MAX_FIELDS {
+        if is_empty || self.fields.len() >= MAX_DRAFTED {
             return;
         }
         let is_free = |name: &String| self.fields.iter().all(|f| f.name != *name);
@@ -166,6 +172,11 @@ impl<'s> Builder<'s> {
         }
     }
 
+    /// Whether there is a field that is called so.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.called == name)
+    }
+
     pub(super) fn zone(&self) -> &str {
         self.zone
     }
@@ -208,7 +219,7 @@ impl<'s> Builder<'s> {
             Some(given) => given,
             None => return Vec::new(),
         };
-        told_once(fields, &given)
+        most_common(told_once(fields, &given), self.pages.len())
     }
 }
 
@@ -246,6 +257,31 @@ fn told_once(fields: Vec<Drafting>, given: &[Vec<Option<String>>]) -> Vec<Drafte
         });
     }
     drafted
+}
+
+/// The fields that enough pages have, in their order.
+fn most_common(fields: Vec<DraftedField>, pages: usize) -> Vec<DraftedField> {
+    let is_rare = |field: &DraftedField| pages >= MANY_PAGES && field.on_pages * MIN_SHARE < pages;
+    let is_known = |field: &DraftedField| names::is_known(field.name.trim_end_matches(is_number));
+    let mut fields = fields;
+    fields.retain(|field| is_known(field) || !is_rare(field));
+    let mut ranks: Vec<(bool, usize, usize)> = fields
+        .iter()
+        .enumerate()
+        .map(|(n, field)| (!is_known(field), pages - field.on_pages.min(pages), n))
+        .collect();
+    ranks.sort_unstable();
+    let best: HashSet<usize> = ranks.iter().take(MAX_FIELDS).map(|(_, _, n)| *n).collect();
+    let fields = fields.into_iter().enumerate();
+    fields
+        .filter(|(n, _)| best.contains(n))
+        .map(|(_, field)| field)
+        .collect()
+}
+
+/// What tells a name from the same one before it.
+fn is_number(c: char) -> bool {
+    c.is_ascii_digit() || c == '_'
 }
 
 /// The first value; behind it the first one with words where that has a number, or a number where that has none:

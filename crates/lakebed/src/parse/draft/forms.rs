@@ -77,8 +77,61 @@ pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
     let moment = || times(&texts, zone).or_else(|| days(&texts));
     let moment = if is_enough { moment() } else { None };
     moment
+        .or_else(|| counts(name, &texts))
         .or_else(|| number(name, &texts, is_enough))
         .unwrap_or_else(|| vec![StepConfig::Collapse])
+}
+
+/// Names of how many there are of a thing.
+const COUNTS: [&str; 4] = ["stock", "availability", "inventory", "instock"];
+/// Words for none.
+const NONE_LEFT: [&str; 14] = [
+    "缺货",
+    "缺貨",
+    "售完",
+    "售罄",
+    "卖完",
+    "賣完",
+    "无货",
+    "無貨",
+    "没货",
+    "沒貨",
+    "无库存",
+    "無庫存",
+    "out of stock",
+    "sold out",
+];
+/// The one number of such a text, short.
+const COUNT: &str = r"^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\D{0,24}$";
+
+/// How many there are, where some pages say a number and others a word: none is 0, any other word says no number.
+fn counts(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
+    let has_digit = |text: &&&str| text.contains(|c: char| c.is_ascii_digit());
+    let (numbers, words): (Vec<&&str>, Vec<&&str>) = texts.iter().partition(has_digit);
+    let count = regex::Regex::new(COUNT).ok()?;
+    let is_count = numbers.iter().all(|text| count.is_match(text));
+    if !COUNTS.contains(&name) || numbers.is_empty() || words.is_empty() || !is_count {
+        return None;
+    }
+    let mut steps = vec![StepConfig::Collapse];
+    // In the letters of the page.
+    let as_written = |text: &str, word: &str| {
+        let at = text.to_lowercase().find(word)?;
+        text.get(at..at + word.len()).map(str::to_owned)
+    };
+    for word in NONE_LEFT {
+        let mut found = words.iter().filter_map(|text| as_written(text, word));
+        let step = found
+            .next()
+            .map(|word| StepConfig::Replace([word, "0".to_owned()]));
+        steps.extend(step);
+    }
+    steps.push(StepConfig::Regex(COUNT.to_owned()));
+    steps.push(StepConfig::Int(NumberMarks {
+        thousands: Some(','),
+        decimal: None,
+    }));
+    Some(steps)
 }
 
 /// Whether a name is one whose numbers are money.

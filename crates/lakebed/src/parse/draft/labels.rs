@@ -4,6 +4,7 @@ use regex::Regex;
 use scraper::ElementRef;
 
 use crate::parse::draft::build::Builder;
+use crate::parse::draft::crumbs::is_begin;
 use crate::parse::draft::forms;
 use crate::parse::draft::names;
 use crate::parse::draft::places::{Cut, End, NEXT_LABEL, Place, attribute_of, value};
@@ -39,7 +40,7 @@ pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     // Labels and where they lead; on a page that is made in another way, the same label stands elsewhere.
     let mut known: Vec<(String, String)> = Vec::new();
     for (n, page) in pages.iter().enumerate() {
-        for pair in page.content().into_iter().flat_map(pairs_at) {
+        for pair in page.own_content().into_iter().flat_map(pairs_at) {
             let is_told = |(label, css): &(String, String)| {
                 *label == pair.label && !page.select(css).is_empty()
             };
@@ -242,7 +243,9 @@ fn within_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
         return Vec::new();
     }
     let text = text_in(element);
-    let Some(label) = label_before(&text) else {
+    // What stands in front of a line break is no part of a label.
+    let label = label_before(&text).filter(|label| first_line(element).starts_with(label));
+    let Some(label) = label else {
         let pair = label_first(element).or_else(|| label_bare(element));
         let in_a_line = || labels_bare(element, &text);
         return pair.map_or_else(in_a_line, |pair| vec![pair]);
@@ -330,6 +333,22 @@ fn lines_at(element: ElementRef<'_>) -> Vec<Pair<'_>> {
         cut.has_lines = true;
     }
     pairs
+}
+
+/// The text in front of the first line break.
+fn first_line(element: ElementRef<'_>) -> String {
+    let is_break = |e: &ElementRef<'_>| e.value().name() == "br";
+    let nodes = element.children();
+    let line = nodes.take_while(|node| !ElementRef::wrap(*node).as_ref().is_some_and(is_break));
+    let texts = line.map(|node| match ElementRef::wrap(node) {
+        Some(inner) => inner.text().collect(),
+        None => node
+            .value()
+            .as_text()
+            .map(|text| text.to_string())
+            .unwrap_or_default(),
+    });
+    collapsed(&texts.collect::<String>())
 }
 
 /// `坪數 18 坪 樓層 3/5`: labels that are known, without a colon, each with what stands in front of the next one.
@@ -474,7 +493,8 @@ fn as_label(text: &str) -> Option<String> {
         && !text.contains(['。', '，', '?', '!', '？', '！', '"']);
     // `h***y 2022-07-22` wrote a comment.
     let digits = text.chars().filter(char::is_ascii_digit).count();
-    let is_word = is_word && digits < MAX_LABEL_DIGITS && !NO_LABELS.contains(&text);
+    let is_word =
+        is_word && digits < MAX_LABEL_DIGITS && !NO_LABELS.contains(&text) && !is_begin(text);
     (is_short && is_word && !text.is_empty()).then(|| text.to_owned())
 }
 
@@ -569,7 +589,7 @@ fn has_twins(row: ElementRef<'_>) -> bool {
 fn microdata(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known: Vec<String> = Vec::new();
     for page in pages {
-        for element in page.content() {
+        for element in page.own_content() {
             let Some(property) = element.value().attr("itemprop") else {
                 continue;
             };

@@ -39,7 +39,7 @@ pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
 fn lists(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known = BTreeSet::new();
     for (n, page) in pages.iter().enumerate() {
-        for list in page.content() {
+        for list in page.own_content() {
             let parts: Vec<ElementRef<'_>> = list.child_elements().collect();
             let is_list = matches!(list.value().name(), "ul" | "ol") && parts.len() >= 2;
             let is_short =
@@ -116,7 +116,7 @@ fn list_of(pages: &[Seen<'_>], builder: &mut Builder<'_>, name: &str, css: Strin
 fn times(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known = BTreeSet::new();
     for (n, page) in pages.iter().enumerate() {
-        for time in page.content() {
+        for time in page.own_content() {
             let is_time = time.value().name() == "time" && time.value().attr("datetime").is_some();
             if !is_time || builder.is_taken(n, time.id()) {
                 continue;
@@ -138,7 +138,7 @@ fn times(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
 fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut known = BTreeSet::new();
     for (n, page) in pages.iter().enumerate() {
-        for leaf in page.content() {
+        for leaf in page.own_content() {
             let length = text_in(leaf).chars().count();
             let has_inner = leaf
                 .descendent_elements()
@@ -216,7 +216,7 @@ fn is_link_away(element: ElementRef<'_>) -> bool {
 fn picture(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut tried = BTreeSet::new();
     for page in pages {
-        for image in page.content() {
+        for image in page.own_content() {
             if image.value().name() != "img" {
                 continue;
             }
@@ -246,7 +246,7 @@ fn picture(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
 fn long_text(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let mut best: Option<(bool, usize, String)> = None;
     for (n, page) in pages.iter().enumerate() {
-        for element in page.content() {
+        for element in page.own_content() {
             let length = text_in(element).chars().count();
             let is_free = |e: ElementRef<'_>| !builder.is_taken(n, e.id());
             let is_plain = |e: ElementRef<'_>| {

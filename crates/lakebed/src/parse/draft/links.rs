@@ -98,7 +98,7 @@ fn path_shape<'l>(link: &'l Link<'_>) -> &'l str {
 
 /// What addresses of one kind have in common: all parts of the path but the last, numbers aside, and the names of the
 /// query.
-fn shape_of(url: &Url) -> String {
+pub(super) fn shape_of(url: &Url) -> String {
     let mut parts: Vec<String> = url
         .path()
         .split('/')

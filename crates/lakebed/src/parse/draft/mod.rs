@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! pages of a list   -> links    the next page; cards    the links that most look like items; totals    how many there are
-//! pages of items    -> labels, tables, leaves, structured    where values stand; places    one field of several
+//! pages of items    -> labels, tables, crumbs, leaves, structured    where values stand; places    one field of several
+//!                      others   what stands there of other items, which is left alone
 //!                      forms    what is done to them: numbers, days, texts
 //! both              -> the rules are run over the pages; what does not give what it was drafted for is left out
 //!                      written  the lines of `source.toml`, each with what it gave
@@ -13,14 +14,18 @@
 
 mod build;
 mod cards;
+mod crumbs;
 mod file;
 mod forms;
 mod labels;
 mod leaves;
 mod links;
 mod names;
+mod others;
 mod places;
 mod seen;
+#[cfg(test)]
+mod shop_tests;
 mod structured;
 mod tables;
 #[cfg(test)]
@@ -91,8 +96,11 @@ pub fn draft_fields(
     builder.begin_way();
     labels::find(&seen, &mut builder);
     tables::find(&seen, &mut builder);
+    crumbs::find(&seen, &mut builder);
     builder.begin_way();
     leaves::find(&seen, &mut builder);
     let fields = builder.finish(source);
-    (!fields.is_empty()).then(|| written::detail(stage, fields, seen.len()))
+    // Every page has an address.
+    let is_told = fields.iter().any(|field| field.name != "url");
+    is_told.then(|| written::detail(stage, fields, seen.len()))
 }

@@ -286,6 +286,11 @@ const KNOWN: [(&str, &[&str]); 50] = [
     ),
 ];
 
+/// What a shop says in front of a label: which thing it is of.
+const THING: [&str; 12] = [
+    "商品", "产品", "產品", "本店", "宝贝", "寶貝", "货品", "貨品", "图书", "圖書", "本书", "本書",
+];
+
 /// A name out of a label: a known word, else its own words.
 pub(super) fn of_label(label: &str) -> Option<String> {
     let label = without_wide_gaps(label);
@@ -302,9 +307,19 @@ pub(super) fn of_known_label(label: &str) -> Option<&'static str> {
 
 fn known(label: &str) -> Option<&'static str> {
     let label = bare(label);
-    let mut rows = KNOWN.iter();
-    let row = rows.find(|(_, labels)| labels.contains(&label));
-    row.map(|(name, _)| *name)
+    let of = |label: &str| {
+        let mut rows = KNOWN.iter();
+        let row = rows.find(|(_, labels)| labels.contains(&label));
+        row.map(|(name, _)| *name)
+    };
+    // `商品库存` is the stock, `本店售价` the price.
+    let without = || THING.iter().find_map(|thing| label.strip_prefix(thing));
+    of(label).or_else(|| of(without()?))
+}
+
+/// Whether columns are often called so.
+pub(super) fn is_known(name: &str) -> bool {
+    matches!(name, "id" | "title") || KNOWN.iter().any(|(known, _)| *known == name)
 }
 
 fn bare(label: &str) -> &str {

@@ -9,6 +9,8 @@ use url::Url;
 use crate::parse::budget::Budget;
 use crate::parse::css::{CssPath, Within};
 use crate::parse::draft::MAX_PAGES;
+use crate::parse::draft::links::without_fragment;
+use crate::parse::draft::others;
 use crate::parse::html::Dom;
 use crate::parse::json::JsonDoc;
 use crate::parse::page::{PageInput, text_of};
@@ -48,6 +50,8 @@ pub(super) struct Seen<'a> {
     base: Url,
     pub(super) body: Body,
     budget: Budget,
+    /// Cards of other items.
+    others: HashSet<NodeId>,
 }
 
 /// What a body is.
@@ -64,7 +68,12 @@ impl<'a> Seen<'a> {
             (200..300).contains(&status) && page.capture.truncated.is_none()
         };
         let pages = pages.iter().filter(good);
-        pages.filter_map(Self::of).take(MAX_PAGES).collect()
+        let mut pages: Vec<Self> = pages.filter_map(Self::of).take(MAX_PAGES).collect();
+        let all: HashSet<String> = pages.iter().map(|p| without_fragment(&p.url)).collect();
+        for page in &mut pages {
+            page.others = others::cards(page, &all);
+        }
+        pages
     }
 
     fn of(input: &PageInput<'a>) -> Option<Self> {
@@ -80,6 +89,7 @@ impl<'a> Seen<'a> {
             url,
             body,
             budget: Budget::new(),
+            others: HashSet::new(),
         };
         let base = seen.texts("base[href]::attr(href)").into_iter().next();
         if let Some(base) = base.and_then(|base| seen.url.join(base.trim()).ok()) {
@@ -128,9 +138,18 @@ impl<'a> Seen<'a> {
 
     /// Every element of the content, in document order.
     pub(super) fn content(&self) -> Vec<ElementRef<'_>> {
+        self.content_without(&HashSet::new())
+    }
+
+    /// Every element of the content that tells of the page's own item, in document order.
+    pub(super) fn own_content(&self) -> Vec<ElementRef<'_>> {
+        self.content_without(&self.others)
+    }
+
+    fn content_without(&self, left_out: &HashSet<NodeId>) -> Vec<ElementRef<'_>> {
         let mut found = Vec::new();
         if let Some(dom) = self.dom() {
-            gather(dom.root(), false, &mut found);
+            gather(dom.root(), (false, left_out), &mut found);
         }
         found
     }
@@ -146,17 +165,28 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn gather<'a>(element: ElementRef<'a>, in_main: bool, found: &mut Vec<ElementRef<'a>>) {
+fn gather<'a>(
+    element: ElementRef<'a>,
+    (in_main, left_out): (bool, &HashSet<NodeId>),
+    found: &mut Vec<ElementRef<'a>>,
+) {
     for child in element.child_elements() {
         let name = child.value().name();
         let in_main = in_main || matches!(name, "main" | "article");
         let is_page_head = name == "header" && !in_main;
-        if NO_CONTENT.contains(&name) || is_page_head || is_named_no_content(child) {
+        let is_none = NO_CONTENT.contains(&name) && !is_form_of_content(child);
+        if is_none || is_page_head || is_named_no_content(child) || left_out.contains(&child.id()) {
             continue;
         }
         found.push(child);
-        gather(child, in_main, found);
+        gather(child, (in_main, left_out), found);
     }
+}
+
+/// A form around the whole page, or around what is for sale.
+fn is_form_of_content(element: ElementRef<'_>) -> bool {
+    let is_content = |e: ElementRef<'_>| matches!(e.value().name(), "h1" | "h2" | "table" | "dl");
+    element.value().name() == "form" && element.descendent_elements().any(is_content)
 }
 
 /// Whether a class or the id says that it is no content; words of a compound class (`product-nav__item`) do not.

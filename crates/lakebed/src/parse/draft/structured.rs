@@ -39,7 +39,7 @@ const TITLE_SIGN: &str = r"(?:\s[-–—]\s|\s*[_|｜－]\s*)";
 /// Levels of members that are looked at.
 const MAX_LEVELS: usize = 3;
 
-/// The key out of the address, and the title.
+/// The key out of the address, the title, and the address.
 pub(super) fn key_and_title(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     key(pages, builder);
     if let Some((css, join)) = title(pages) {
@@ -59,6 +59,12 @@ pub(super) fn key_and_title(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         };
         builder.put("title", table, &texts);
     }
+    let texts: Vec<String> = pages.iter().map(|page| page.url.to_string()).collect();
+    let table = FieldTable {
+        page: Some(PageValue::Url),
+        ..FieldTable::default()
+    };
+    builder.put("url", table, &texts);
 }
 
 /// A part of the address that names the object: another one on each page.

@@ -14,7 +14,7 @@ const MAX_COLUMNS: usize = 12;
 pub(super) fn find(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     let tables = pages
         .iter()
-        .flat_map(|page| page.content().into_iter().map(move |e| (page, e)));
+        .flat_map(|page| page.own_content().into_iter().map(move |e| (page, e)));
     let tables: Vec<(&Seen<'_>, ElementRef<'_>)> = tables
         .filter(|(_, e)| e.value().name() == "table")
         .collect();

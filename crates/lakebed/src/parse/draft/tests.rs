@@ -50,9 +50,9 @@ fn list(pages: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// The fields as `name = rule # sample`, without what the columns are filled with.
-fn fields(pages: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn fields(pages: &[(&str, &str)]) -> Vec<String> {
     let lines = detail(pages).map(|d| d.lines).unwrap_or_default();
-    let lines = lines.into_iter();
+    let lines = lines.into_iter().filter(|l| l.name != "url");
     lines
         .map(|l| format!("{} = {} # {}", l.name, l.rule, l.sample))
         .collect()
@@ -267,7 +267,7 @@ fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_tex
         ),
         (
             "stock",
-            r#"'label:contains("庫 存") + span::text' # 庫存 1 件 / 已售完"#,
+            r#"{ css = 'label:contains("庫 存") + span::text', clean = ["collapse", { replace = ["售完", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\D{0,24}$' }, { int = { thousands = "," } }] } # 1"#,
         ),
         (
             "posted",
