@@ -64,7 +64,7 @@ pub(crate) struct SourceSampleArgs {
     /// The source
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Pages, at most 1,000 [default: 10; 30 with --draft, to see what some items have and others do not]
+    /// Pages, at most 1,000 [default: 10; 40 with --draft, to see what some items have and others do not]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) limit: Option<u64>,
     /// Seeds instead of those of the source: a file, or - for standard input

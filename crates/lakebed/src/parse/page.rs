@@ -610,7 +610,9 @@ fn key_of(item: &ItemRule, record: &Datum, faults: &mut Vec<PageFault>) -> Datum
 
 /// A part of the path, decoded: from 1, or from the end where negative.
 fn path_part(url: &Url, place: i32) -> Option<String> {
-    let parts: Vec<&str> = url.path_segments()?.collect();
+    let mut parts: Vec<&str> = url.path_segments()?.collect();
+    // Behind a slash at the end there is no part.
+    parts.pop_if(|last| last.is_empty());
     let from_end = usize::try_from(place.unsigned_abs()).ok()?;
     let at = match place > 0 {
         true => from_end.checked_sub(1)?,

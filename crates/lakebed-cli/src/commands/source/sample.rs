@@ -33,7 +33,7 @@ use crate::table::{Table, count, message_text};
 /// Pages of a sample.
 const LIMIT: u64 = 10;
 /// Pages of a sample that rules are drafted from.
-const DRAFT_LIMIT: u64 = 30;
+const DRAFT_LIMIT: u64 = 40;
 
 /// A page of the sample.
 #[derive(Serialize)]

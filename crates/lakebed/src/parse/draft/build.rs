@@ -219,8 +219,63 @@ impl<'s> Builder<'s> {
             Some(given) => given,
             None => return Vec::new(),
         };
+        let (fields, given) = one_of_a_name(fields, given);
         most_common(told_once(fields, &given), self.pages.len())
     }
+}
+
+/// Of two fields that are called alike and agree wherever both have a value, the one that more pages have: JSON-LD of some
+/// pages beside what stands on all.
+fn one_of_a_name(
+    fields: Vec<Drafting>,
+    given: Vec<Vec<Option<String>>>,
+) -> (Vec<Drafting>, Vec<Vec<Option<String>>>) {
+    let mut fields = fields;
+    let mut given = given;
+    let value = |given: &[Vec<Option<String>>], page: usize, n: usize| {
+        given
+            .get(page)
+            .and_then(|record| record.get(n).cloned().flatten())
+    };
+    let pages = given.len();
+    let mut later = fields.len();
+    while later > 0 {
+        later -= 1;
+        let Some((name, called)) = fields
+            .get(later)
+            .map(|f| (f.name.clone(), f.called.clone()))
+        else {
+            break;
+        };
+        let is_first = |f: &Drafting| f.name == called && name != called;
+        let Some(first) = fields.iter().position(is_first) else {
+            continue;
+        };
+        let both = (0..pages).map(|page| (value(&given, page, first), value(&given, page, later)));
+        let both: Vec<_> = both.collect();
+        let agree = both.iter().filter(|(a, b)| a.is_some() && a == b).count();
+        let differ = both
+            .iter()
+            .filter(|(a, b)| a.is_some() && b.is_some() && a != b)
+            .count();
+        let of_first = both.iter().filter(|(a, _)| a.is_some()).count();
+        let of_later = both.iter().filter(|(_, b)| b.is_some()).count();
+        if agree == 0 || differ > 0 {
+            continue;
+        }
+        let gone = if of_later > of_first { first } else { later };
+        if gone == first
+            && let Some(field) = fields.get_mut(later)
+        {
+            field.name = called;
+        }
+        fields.remove(gone);
+        for record in given.iter_mut().filter(|record| record.len() > gone) {
+            record.remove(gone);
+        }
+        later = later.min(fields.len());
+    }
+    (fields, given)
 }
 
 /// The fields that gave something, those without which another way found alike.

@@ -86,7 +86,13 @@ fn is_kind(texts: &[String]) -> bool {
         .filter(|t| !t.is_empty())
         .collect();
     let once: BTreeSet<&str> = there.iter().copied().collect();
-    there.len() * 5 >= texts.len() * 4
+    // Most of them in one kind: that is the shop, or the list.
+    let is_spread = once.iter().all(|kind| {
+        let of_kind = there.iter().filter(|text| *text == kind).count();
+        of_kind * 2 <= there.len() || texts.len() < 6
+    });
+    is_spread
+        && there.len() * 5 >= texts.len() * 4
         && there.iter().all(|t| t.chars().count() <= MAX_CHARS)
         && (once.len() > 1 || texts.len() < 3)
         && (once.len() < there.len() || texts.len() < 6)

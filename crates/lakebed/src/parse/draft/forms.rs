@@ -83,15 +83,16 @@ pub(super) fn of(name: &str, texts: &[String], zone: &str) -> Vec<StepConfig> {
 }
 
 /// Names of how many there are of a thing.
-const COUNTS: [&str; 4] = ["stock", "availability", "inventory", "instock"];
+const COUNTS: [&str; 5] = ["stock", "quantity", "availability", "inventory", "instock"];
 /// Words for none.
-const NONE_LEFT: [&str; 14] = [
+const NONE_LEFT: [&str; 15] = [
     "缺货",
     "缺貨",
     "售完",
     "售罄",
     "卖完",
     "賣完",
+    "已售",
     "无货",
     "無貨",
     "没货",
@@ -101,16 +102,16 @@ const NONE_LEFT: [&str; 14] = [
     "out of stock",
     "sold out",
 ];
-/// The one number of such a text, short.
-const COUNT: &str = r"^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\D{0,24}$";
+/// The one number of such a text, and what it counts: neither days nor weeks until there are some, nor a range.
+const COUNT: &str =
+    r"^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-]\D{0,24})?$";
 
 /// How many there are, where some pages say a number and others a word: none is 0, any other word says no number.
 fn counts(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
-    let has_digit = |text: &&&str| text.contains(|c: char| c.is_ascii_digit());
-    let (numbers, words): (Vec<&&str>, Vec<&&str>) = texts.iter().partition(has_digit);
     let count = regex::Regex::new(COUNT).ok()?;
-    let is_count = numbers.iter().all(|text| count.is_match(text));
-    if !COUNTS.contains(&name) || numbers.is_empty() || words.is_empty() || !is_count {
+    let (numbers, words): (Vec<&&str>, Vec<&&str>) =
+        texts.iter().partition(|text| count.is_match(text));
+    if !COUNTS.contains(&name) || numbers.is_empty() || words.is_empty() {
         return None;
     }
     let mut steps = vec![StepConfig::Collapse];
@@ -119,12 +120,19 @@ fn counts(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
         let at = text.to_lowercase().find(word)?;
         text.get(at..at + word.len()).map(str::to_owned)
     };
+    let has_digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    let mut bare: Vec<&str> = words
+        .into_iter()
+        .copied()
+        .filter(|text| !has_digit(text))
+        .collect();
     for word in NONE_LEFT {
-        let mut found = words.iter().filter_map(|text| as_written(text, word));
+        let mut found = bare.iter().filter_map(|text| as_written(text, word));
         let step = found
             .next()
             .map(|word| StepConfig::Replace([word, "0".to_owned()]));
         steps.extend(step);
+        bare.retain(|text| as_written(text, word).is_none());
     }
     steps.push(StepConfig::Regex(COUNT.to_owned()));
     steps.push(StepConfig::Int(NumberMarks {

@@ -184,7 +184,7 @@ fn beside_at<'a>(label: ElementRef<'a>, value: ElementRef<'a>) -> Option<Pair<'a
     match (label.value().name(), value.value().name()) {
         ("dt", "dd") | ("th", "td") => Pair::beside(label, value),
         ("td", "td") if (of_row == 2 && all_pairs(row)) || is_in_turn(row, label) => {
-            Pair::beside(label, value)
+            Pair::beside(label, value).filter(|_| !is_layout(value))
         }
         (
             "span" | "b" | "strong" | "label" | "em" | "i" | "div" | "p" | "font",
@@ -202,6 +202,16 @@ fn beside_at<'a>(label: ElementRef<'a>, value: ElementRef<'a>) -> Option<Pair<'a
         }
         _ => None,
     }
+}
+
+/// Whether a cell is a part of the page, not a value.
+fn is_layout(cell: ElementRef<'_>) -> bool {
+    let is_block = |e: ElementRef<'_>| matches!(e.value().name(), "div" | "table" | "ul" | "form");
+    cell.descendent_elements()
+        .skip(1)
+        .filter(|e| is_block(*e))
+        .count()
+        > 1
 }
 
 /// Labels and values in the text of one element.
@@ -490,7 +500,7 @@ fn as_label(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches([':', '：']).trim();
     let is_short = text.chars().count() <= MAX_LABEL_CHARS;
     let is_word = text.chars().any(char::is_alphabetic)
-        && !text.contains(['。', '，', '?', '!', '？', '！', '"']);
+        && !text.contains(['。', '，', '?', '!', '？', '！', '"', ':', '：']);
     // `h***y 2022-07-22` wrote a comment.
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let is_word =

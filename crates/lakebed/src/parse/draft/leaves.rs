@@ -288,7 +288,9 @@ fn long_text(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
                 .unwrap_or_default()
         })
         .collect();
-    if texts.len() > 1 && texts.iter().all(|text| Some(text) == texts.first()) {
+    // Pages that are made in another way do not have it.
+    let there: Vec<&String> = texts.iter().filter(|text| !text.is_empty()).collect();
+    if there.len() > 1 && there.iter().all(|text| Some(text) == there.first()) {
         return;
     }
     let mut table = text_table(pages, &[Place::whole(&css)]);

@@ -43,7 +43,7 @@ use crate::parse::page::PageInput;
 pub use file::{page_block, put_page};
 
 /// Pages that are looked at; more tell little more.
-const MAX_PAGES: usize = 40;
+const MAX_PAGES: usize = 50;
 
 /// Rules for the pages of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]

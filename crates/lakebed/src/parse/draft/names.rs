@@ -336,9 +336,16 @@ fn without_wide_gaps(label: &str) -> String {
         if !whole.is_empty() && !is_gap {
             whole.push(' ');
         }
-        whole.push_str(part);
+        whole.extend(part.chars().map(narrow));
     }
     whole
+}
+
+/// The letter or digit of a full-width one: `ＩＳＢＮ`.
+fn narrow(c: char) -> char {
+    let is_wide = ('\u{ff01}'..='\u{ff5e}').contains(&c);
+    let narrow = is_wide.then(|| u32::from(c).checked_sub(0xfee0)).flatten();
+    narrow.and_then(char::from_u32).unwrap_or(c)
 }
 
 /// A name out of a class: its last part, `card__price--big` is `price`.

@@ -93,20 +93,21 @@ fn cut_of(places: &[Place]) -> Option<Option<String>> {
             leads.push(&cut.lead);
         }
     }
+    let is_number = |place: &Place| place.cut.as_ref().is_some_and(|c| c.end == End::Number);
+    let end = match places.iter().any(is_number) {
+        true => End::Number,
+        false if ends_with_text => End::Text,
+        false => End::Label,
+    };
+    let (all, end) = (leads.join("|"), end.regex());
     Some(match first {
         Some(Cut { lead, end, .. }) if is_one => Some(format!("{lead}{}", end.regex())),
         _ if leads.is_empty() => None,
-        _ if ends_with_text => Some(format!("^(?:{})?(.+)", leads.join("|"))),
-        _ => {
-            let is_number =
-                |place: &Place| place.cut.as_ref().is_some_and(|c| c.end == End::Number);
-            let end = match places.iter().any(is_number) {
-                true => End::Number,
-                false => End::Label,
-            };
-            let leads = leads.join("|");
-            Some(format!("^(?:.*?(?:{leads}))?{}", end.regex()))
+        // Where one is the value alone, there is no label in front of it.
+        _ if places.iter().any(|place| place.cut.is_none()) => {
+            Some(format!("^(?:.*?(?:{all}))?{end}"))
         }
+        _ => Some(format!("(?:{all}){end}")),
     })
 }
 

@@ -209,7 +209,7 @@ fn title(pages: &[Seen<'_>]) -> Option<(String, bool)> {
 }
 
 /// A regular expression of what is the page's own in its title: the name of the site, in front or behind a sign that
-/// parts them, is alike on every page.
+/// parts them, is alike on every page; some sites have it in front on pages of one kind and behind on those of another.
 fn without_site(titles: &[String]) -> Option<String> {
     let titles: Vec<String> = titles.iter().map(|t| collapsed(t)).collect();
     let first = titles.first().filter(|_| titles.len() > 1)?;
@@ -218,14 +218,27 @@ fn without_site(titles: &[String]) -> Option<String> {
         .flat_map(|sign| first.match_indices(sign))
         .collect();
     signs.sort_unstable();
+    let is_all = |regex: &str| {
+        let strict = regex::Regex::new(regex);
+        strict.is_ok_and(|strict| titles.iter().all(|title| strict.is_match(title)))
+    };
     let last = signs.iter().map(|(at, sign)| at + sign.len()).max();
-    let site = last.and_then(|at| first.get(at..)).map(str::trim);
-    if let Some(site) = site.filter(|site| !site.is_empty()) {
+    let behind = last.and_then(|at| first.get(at..));
+    let in_front = signs.iter().map(|(at, _)| *at).min();
+    let in_front = in_front.and_then(|at| first.get(..at));
+    let sites = [behind, in_front].into_iter().flatten().map(str::trim);
+    for site in sites.filter(|site| !site.is_empty()) {
+        let (bare, site) = (site, regex::escape(site));
         // Between the two there may be a kind: `湖_風景_某店`.
-        let behind = format!("(?:[_|｜].*)?{TITLE_SIGN}{}", regex::escape(site));
-        let strict = regex::Regex::new(&format!("^.+?{behind}$")).ok()?;
-        if titles.iter().all(|title| strict.is_match(title)) {
+        let behind = format!("(?:[_|｜].*)?{TITLE_SIGN}{site}");
+        if is_all(&format!("^.+?{behind}$")) {
             return Some(format!("^(.+?)(?:{behind})?$"));
+        }
+        let before = format!("{site}{TITLE_SIGN}");
+        let has_both =
+            titles.iter().any(|t| t.ends_with(bare)) && titles.iter().any(|t| t.starts_with(bare));
+        if has_both && is_all(&format!("^(?:{before}.+|.+?{behind})$")) {
+            return Some(format!("^(?:{before})?(.+?)(?:{behind})?$"));
         }
     }
     let mut ends: Vec<usize> = signs.iter().map(|(at, sign)| at + sign.len()).collect();

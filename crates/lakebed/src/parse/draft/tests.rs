@@ -267,7 +267,7 @@ fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_tex
         ),
         (
             "stock",
-            r#"{ css = 'label:contains("庫 存") + span::text', clean = ["collapse", { replace = ["售完", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\D{0,24}$' }, { int = { thousands = "," } }] } # 1"#,
+            r#"{ css = 'label:contains("庫 存") + span::text', clean = ["collapse", { replace = ["售完", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-]\D{0,24})?$' }, { int = { thousands = "," } }] } # 1"#,
         ),
         (
             "posted",
@@ -463,7 +463,7 @@ fn a_field_of_pages_that_are_made_in_several_ways_has_several_places() {
     };
     assert_eq!(
         line("author"),
-        r#"author = { css = 'dt:contains("作者") + dd ::text, th:contains("作者") + td ::text, li:contains("作者") ::text', join = "", clean = ["collapse", { regex = '^(?:作者\s*[:：]\s*)?(.+)' }] } # 林1"#
+        r#"author = { css = 'dt:contains("作者") + dd ::text, th:contains("作者") + td ::text, li:contains("作者") ::text', join = "", clean = ["collapse", { regex = '^(?:.*?(?:作者\s*[:：]\s*))?(.+)' }] } # 林1"#
     );
     for name in ["price", "list_price"] {
         assert!(line(name).contains("decimal"), "{found:#?}");
