@@ -1,7 +1,7 @@
 //! Closed runs go: a family in one move, then its rows in bounded transactions.
 //!
-//! QUE-7: from the first transaction on no run of the family is there for anybody, so that nothing is judged, tried again or
-//! shown by a part of its rows. Who prunes next, or makes a run of the date, deletes what a call that died left.
+//! From the first transaction on no run of the family is there for anybody, so that nothing is judged, tried again or shown
+//! by a part of its rows (QUE-7). Who prunes next, or makes a run of the date, deletes what a call that died left.
 
 use std::collections::BTreeSet;
 

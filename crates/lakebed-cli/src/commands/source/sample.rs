@@ -102,7 +102,10 @@ pub(crate) async fn sample(args: SourceSampleArgs, globals: &Globals<'_>) -> Res
     let is_saved = args.save || args.draft;
     match &ruled {
         Some(ruled) if args.draft => cover(&kept_of(&pages), ruled, globals)?,
-        Some(ruled) if args.save => keep_first_of_each(&pages, ruled, globals)?,
+        // Pages that are asked for by their address are kept beside those that there are.
+        Some(ruled) if args.save => {
+            keep_first_of_each(&pages, ruled, args.seeds.is_some(), globals)?;
+        }
         Some(_) | None => {}
     }
     let saved = ruled.as_ref().filter(|_| is_saved);
@@ -393,7 +396,12 @@ fn kept_of(pages: &[SampledPage]) -> Vec<KeptPage> {
 }
 
 /// Keeps the first page of each kind that no fixture has.
-fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_>) -> Result<()> {
+fn keep_first_of_each(
+    pages: &[SampledPage],
+    ruled: &Ruled,
+    are_asked_for: bool,
+    globals: &Globals<'_>,
+) -> Result<()> {
     let folder = ruled.folder().join("fixtures");
     let mut had: BTreeMap<String, PathBuf> = BTreeMap::new();
     for page in test_pages(ruled, false).unwrap_or_default() {
@@ -413,7 +421,7 @@ fn keep_first_of_each(pages: &[SampledPage], ruled: &Ruled, globals: &Globals<'_
         if !seen.insert(kind.clone()) {
             continue;
         }
-        match had.get(&kind) {
+        match had.get(&kind).filter(|_| !are_asked_for) {
             Some(path) => globals.printer.info(format!(
                 "`--save`: `{kind}` has a fixture already ({}); delete it to take this page",
                 path.display()

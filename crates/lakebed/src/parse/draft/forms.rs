@@ -248,7 +248,7 @@ fn days_within(texts: &[&str]) -> Option<Vec<StepConfig>> {
 }
 
 /// The number of a text that has one: `10-15` on another page is no 10.
-pub(super) const ONE_NUMBER: &str = r"^\D*(\d[\d.,]*)\D*$";
+pub(super) const ONE_NUMBER: &str = r"^\D*(\d(?:[\d.,]*\d)?)\D*$";
 /// What stands before a number and leaves it one.
 const ABOUT: [&str; 6] = ["", "約", "约", "共", "ca.", "about"];
 /// What makes a number the name of a thing.
@@ -400,11 +400,11 @@ mod tests {
     fn numbers_take_their_marks_and_leave_their_units() {
         let taken = |number: &str| {
             let number = format!("{{ {number} = {{ thousands = \",\" }} }}");
-            format!(r"[{{ regex = '^\D*(\d[\d.,]*)\D*$' }}, {number}]")
+            format!(r"[{{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }}, {number}]")
         };
         let (decimal, int) = (taken("decimal"), taken("int"));
         let text = r#"["collapse"]"#;
-        let continental = r#"[{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = ".", decimal = "," } }]"#;
+        let continental = r#"[{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { decimal = { thousands = ".", decimal = "," } }]"#;
         for (name, texts, steps) in [
             (
                 "price",

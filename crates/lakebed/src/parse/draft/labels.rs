@@ -130,7 +130,37 @@ impl<'a> Pair<'a> {
         let mut good = bases
             .iter()
             .filter_map(|base| self.selector_from(page, base));
-        good.find(|css| pages.iter().all(|page| page.select(css).len() <= 1))
+        good.find_map(|css| self.selector_for_all(pages, css))
+    }
+
+    /// The selector, made to find no other label on any page: on one with `Keys` alone, `Key` is not there.
+    fn selector_for_all(&self, pages: &[Seen<'_>], css: String) -> Option<String> {
+        let own = collapsed(&self.label);
+        let label_of =
+            |found: ElementRef<'_>| match (self.within.is_some(), self.way.starts_with(" +")) {
+                (false, true) => previous(found).map(text_in),
+                _ => None,
+            };
+        let mut css = css;
+        for _ in 0..3 {
+            let mut wrong: Option<String> = None;
+            for page in pages {
+                let found = page.select(&css);
+                if found.len() > 1 {
+                    return None;
+                }
+                let label = found.first().and_then(|found| label_of(*found));
+                let label = label.map(|label| label.trim_end_matches([':', '：', ' ']).to_owned());
+                let is_other = |label: &String| *label != own && label.contains(&own);
+                wrong = wrong.or(label.filter(is_other));
+            }
+            let Some(wrong) = wrong else {
+                return Some(css);
+            };
+            let at = css.rfind(&self.way)?;
+            css.insert_str(at, &format!(":not(:contains({}))", quoted(&wrong)));
+        }
+        None
     }
 
     fn selector_from(&self, page: &Seen<'_>, base: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use crate::parse::draft::build::Builder;
 use crate::parse::draft::forms;
 use crate::parse::draft::names;
 use crate::parse::draft::places::{Place, attribute_of, text_table, value};
-use crate::parse::draft::seen::{Seen, classes, text_in};
+use crate::parse::draft::seen::{Seen, candidates, classes, text_in};
 
 /// Characters of a value that is no description.
 const MAX_LEAF_CHARS: usize = 200;
@@ -149,7 +149,7 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
                 leaf.value().name(),
                 "h1" | "h2" | "h3" | "h4" | "label" | "option" | "figcaption"
             );
-            let Some(class) = classes(leaf).next().filter(|_| is_leaf && !heading) else {
+            let Some(class) = common_class(pages, leaf).filter(|_| is_leaf && !heading) else {
                 continue;
             };
             if builder.is_taken(n, leaf.id()) {
@@ -159,10 +159,11 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             let Some(name) = name.filter(|name| !NO_NAMES.contains(&name.as_str())) else {
                 continue;
             };
-            let Some(css) = page
-                .selector(&[leaf])
-                .filter(|css| known.insert(css.clone()))
-            else {
+            let is_of_class = |css: &String| css.ends_with(&format!(".{class}"));
+            let by_class = candidates(leaf).into_iter().filter(is_of_class);
+            let mut by_class = by_class.filter(|css| page.select(css).len() == 1);
+            let css = by_class.next().or_else(|| page.selector(&[leaf]));
+            let Some(css) = css.filter(|css| known.insert(css.clone())) else {
                 continue;
             };
             let texts: Vec<String> = pages
@@ -187,6 +188,25 @@ fn named(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
             }
         }
     }
+}
+
+/// Of several classes the one that most pages have: `stock`, not `in-stock`.
+fn common_class<'a>(pages: &[Seen<'_>], leaf: ElementRef<'a>) -> Option<&'a str> {
+    let all: Vec<&str> = classes(leaf).collect();
+    if all.len() < 2 {
+        return all.first().copied();
+    }
+    let tag = leaf.value().name();
+    let on_pages = |class: &str| {
+        let css = format!("{tag}.{class}");
+        pages
+            .iter()
+            .filter(|page| !page.select(&css).is_empty())
+            .count()
+    };
+    // The first one of those that are on as many.
+    let best = all.iter().map(|class| on_pages(class)).max()?;
+    all.into_iter().find(|class| on_pages(class) == best)
 }
 
 fn is_inline(element: ElementRef<'_>) -> bool {

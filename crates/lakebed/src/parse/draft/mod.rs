@@ -101,6 +101,6 @@ pub fn draft_fields(
     leaves::find(&seen, &mut builder);
     let fields = builder.finish(source);
     // Every page has an address.
-    let is_told = fields.iter().any(|field| field.name != "url");
+    let is_told = fields.iter().any(|field| field.config.table.page.is_none());
     is_told.then(|| written::detail(stage, fields, seen.len()))
 }

@@ -6,6 +6,11 @@ const KNOWN: [(&str, &[&str]); 50] = [
     (
         "price",
         &[
+            "price",
+            "our price",
+            "sale price",
+            "current price is",
+            "now",
             "售價",
             "售价",
             "價格",
@@ -43,6 +48,15 @@ const KNOWN: [(&str, &[&str]); 50] = [
     (
         "list_price",
         &[
+            "list price",
+            "original price",
+            "original price was",
+            "regular price",
+            "retail price",
+            "old price",
+            "rrp",
+            "msrp",
+            "was",
             "定價",
             "定价",
             "原價",
@@ -191,7 +205,10 @@ const KNOWN: [(&str, &[&str]); 50] = [
         ],
     ),
     ("state", &["狀態", "状态"]),
-    ("stock", &["庫存", "库存", "在庫", "存貨"]),
+    (
+        "stock",
+        &["庫存", "库存", "在庫", "存貨", "stock", "availability"],
+    ),
     ("quantity", &["數量", "数量"]),
     ("color", &["顏色", "颜色", "色", "カラー"]),
     ("size", &["尺寸", "尺碼", "尺码", "規格", "规格", "サイズ"]),
@@ -308,8 +325,10 @@ pub(super) fn of_known_label(label: &str) -> Option<&'static str> {
 fn known(label: &str) -> Option<&'static str> {
     let label = bare(label);
     let of = |label: &str| {
+        let small = label.to_lowercase();
         let mut rows = KNOWN.iter();
-        let row = rows.find(|(_, labels)| labels.contains(&label));
+        let row =
+            rows.find(|(_, labels)| labels.contains(&label) || labels.contains(&small.as_str()));
         row.map(|(name, _)| *name)
     };
     // `商品库存` is the stock, `本店售价` the price.

@@ -64,7 +64,8 @@ fn cards_of_other_goods_say_nothing_of_a_page() {
         .iter()
         .map(|(a, b)| (a.as_str(), b.as_str()))
         .collect();
-    let money = r#"clean = [{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = "," } }]"#;
+    let money =
+        r#"clean = [{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { decimal = { thousands = "," } }]"#;
     assert_eq!(
         fields(&pages),
         [

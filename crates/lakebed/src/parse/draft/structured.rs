@@ -59,12 +59,17 @@ pub(super) fn key_and_title(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         };
         builder.put("title", table, &texts);
     }
-    let texts: Vec<String> = pages.iter().map(|page| page.url.to_string()).collect();
+    let (table, texts) = whole_address(pages);
+    builder.put("url", table, &texts);
+}
+
+fn whole_address(pages: &[Seen<'_>]) -> (FieldTable, Vec<String>) {
     let table = FieldTable {
         page: Some(PageValue::Url),
         ..FieldTable::default()
     };
-    builder.put("url", table, &texts);
+    let texts = pages.iter().map(|page| page.url.to_string());
+    (table, texts.collect())
 }
 
 /// A part of the address that names the object: another one on each page.
@@ -117,9 +122,8 @@ fn key(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
         .or_else(|| by_address(LAST_NUMBER))
         .or_else(|| good(false))
         .or_else(|| by_address(LAST_WORD));
-    let Some((mut table, texts)) = found else {
-        return;
-    };
+    let (mut table, texts): (FieldTable, Vec<String>) =
+        found.unwrap_or_else(|| whole_address(pages));
     table.required = true;
     let numbers: Vec<String> = texts.iter().map(|t| digits(t)).collect();
     if texts.iter().all(|t| is_numbered(t)) && differ(&numbers) {
@@ -317,6 +321,27 @@ pub(super) fn body(pages: &[Seen<'_>], builder: &mut Builder<'_>) {
     });
 }
 
+/// Members that search engines ask for, and that say nothing of one item.
+const OF_THE_SHOP: [&str; 12] = [
+    "priceValidUntil",
+    "valueAddedTaxIncluded",
+    "seller",
+    "hasMerchantReturnPolicy",
+    "shippingDetails",
+    "review",
+    "isRelatedTo",
+    "isSimilarTo",
+    "mainEntityOfPage",
+    "potentialAction",
+    "bestRating",
+    "worstRating",
+];
+
+fn says_little(path: &str) -> bool {
+    let mut parts = path.split(['.', '[', ']']);
+    parts.any(|part| OF_THE_SHOP.contains(&part))
+}
+
 /// Every scalar of the objects as a field.
 fn members(
     objects: &[Option<Value>],
@@ -328,7 +353,7 @@ fn members(
         walk(object, ("$", ""), 0, &mut paths);
     }
     let mut once = BTreeSet::new();
-    paths.retain(|(path, _)| once.insert(path.clone()));
+    paths.retain(|(path, _)| !says_little(path) && once.insert(path.clone()));
     for (path, name) in paths {
         let text = |object: &Option<Value>| object.as_ref().and_then(|o| at(o, &path)).map(text_of);
         let texts: Vec<String> = objects

@@ -74,8 +74,9 @@ fn labels_lists_and_classes_become_fields_of_their_types() {
         ("https://x.example/camera/1001.html", CAMERA),
         ("https://x.example/camera/1002.html", other.as_str()),
     ];
-    let money = r"clean = [{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = ',' } }]"
-        .replace("','", "\",\"");
+    let money =
+        r"clean = [{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { decimal = { thousands = ',' } }]"
+            .replace("','", "\",\"");
     assert_eq!(
         fields(&pages),
         [
@@ -85,7 +86,7 @@ fn labels_lists_and_classes_become_fields_of_their_types() {
             format!(r#"price = {{ css = 'dt:contains("售價"):not(:contains("原售價")) + dd::text', {money} }} # 12800"#),
             format!(r#"原售價 = {{ css = 'dt:contains("原售價") + dd::text', {money} }} # 15000"#),
             r#"posted = { css = 'dt:contains("上架日期") + dd::text', clean = ["collapse", { date = "%Y年%m月%d日" }] } # 2026-11-03"#.to_owned(),
-            r#"快門數 = { css = 'dt:contains("快門數") + dd::text', clean = [{ regex = '^\D*(\d[\d.,]*)\D*$' }, { int = { thousands = "," } }] } # 1200"#.to_owned(),
+            r#"快門數 = { css = 'dt:contains("快門數") + dd::text', clean = [{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { int = { thousands = "," } }] } # 1200"#.to_owned(),
             r#"code = 'dt:contains("貨號") + dd::text' # 0071"#.to_owned(),
             r#"category = { css = 'dt:contains("分類") + dd a::text', all = true } # ["底片","單眼"]"#.to_owned(),
             r#"tags = { css = "ul.tags > li::text", all = true } # ["機械","附鏡頭"]"#.to_owned(),
@@ -99,7 +100,7 @@ fn a_label_within_another_is_told_apart() {
     let page = "<h1>a</h1><table><tr><th>原售價<td>9<tr><th>售價<td>8</table>";
     assert_eq!(
         fields(&[("https://x.example/7", page)])[3],
-        r#"price = { css = 'th:contains("售價"):not(:contains("原售價")) + td::text', clean = [{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = "," } }] } # 8"#
+        r#"price = { css = 'th:contains("售價"):not(:contains("原售價")) + td::text', clean = [{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { decimal = { thousands = "," } }] } # 8"#
     );
 }
 
@@ -121,7 +122,7 @@ fn tables_pairs_and_machine_readable_values_are_found() {
         r#"isbn = 'span:contains("ISBN") + span::text' # 978-1"#,
         r#"publisher = 'span:contains("出版社") + span::text' # 湖畔"#,
         r#"when = { css = "time.when::attr(datetime)", clean = [{ timestamp = { format = "rfc3339" } }] } # 2026-11-28T10:00:00Z"#,
-        r#"offers = { each = "table.offers > tbody > tr", field = { seller = { css = "td:nth-of-type(1) ::text", join = "", clean = ["collapse"] }, price = { css = "td:nth-of-type(2) ::text", join = "", clean = [{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = "," } }] } } } # [{"seller":"A","price":"1200"},{"seller":"B","price":"80"}]"#,
+        r#"offers = { each = "table.offers > tbody > tr", field = { seller = { css = "td:nth-of-type(1) ::text", join = "", clean = ["collapse"] }, price = { css = "td:nth-of-type(2) ::text", join = "", clean = [{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { decimal = { thousands = "," } }] } } } # [{"seller":"A","price":"1200"},{"seller":"B","price":"80"}]"#,
     ] {
         assert!(found.iter().any(|f| f == wanted), "{wanted}\n{found:#?}");
     }
@@ -275,7 +276,7 @@ fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_tex
         ),
         (
             "weight",
-            r#"{ css = 'th:contains("重量") + td::text', clean = [{ regex = '^\D*(\d[\d.,]*)\D*$' }, { decimal = { thousands = "," } }] } # 105"#,
+            r#"{ css = 'th:contains("重量") + td::text', clean = [{ regex = '^\D*(\d(?:[\d.,]*\d)?)\D*$' }, { decimal = { thousands = "," } }] } # 105"#,
         ),
         ("片幅", r#"'th:contains("片幅") + td::text' # 135 全片幅"#),
         ("連拍", r#"'th:contains("連拍") + td::text' # 10"#),

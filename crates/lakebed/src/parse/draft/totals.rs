@@ -53,7 +53,13 @@ pub(super) fn announced(pages: &[Seen<'_>], most: usize, has_more: bool) -> Opti
             return None;
         }
         let known = Regex::new(&regex).ok()?;
-        let plain = first.selector(&[element]);
+        // Above the list and below it, perhaps, in the same words.
+        let said = text_in(element);
+        let says_so = |css: &String| {
+            let found = first.select(css);
+            !found.is_empty() && found.iter().all(|e| text_in(*e) == said)
+        };
+        let plain = candidates(element).into_iter().find(says_so);
         // Where nothing else names it, the words before the number do.
         let own = element.children().find_map(|node| node.value().as_text());
         let by_words = own.and_then(|text| {
