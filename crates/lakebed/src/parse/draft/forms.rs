@@ -103,8 +103,8 @@ const NONE_LEFT: [&str; 15] = [
     "sold out",
 ];
 /// The one number of such a text, and what it counts: neither days nor weeks until there are some, nor a range.
-const COUNT: &str =
-    r"^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-]\D{0,24})?$";
+/// `20 個工作天` counts days.
+const COUNT: &str = r"^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-][^\d天日周週月年y]{0,24})?$";
 
 /// How many there are, where some pages say a number and others a word: none is 0, any other word says no number.
 fn counts(name: &str, texts: &[&str]) -> Option<Vec<StepConfig>> {
@@ -440,6 +440,40 @@ mod tests {
         ] {
             assert_eq!(form(name, texts), steps, "{texts:?}");
         }
+    }
+
+    #[test]
+    fn what_is_counted_are_things() {
+        let count = regex::Regex::new(COUNT).unwrap();
+        let read = |text: &str| count.captures(text).map(|c| c[1].to_owned());
+        for (text, number) in [
+            ("8 件", "8"),
+            ("现货 15台", "15"),
+            ("尚餘 1,200 件（門市）", "1200"),
+            ("Only 2 left in stock", "2"),
+            ("0", "0"),
+        ] {
+            assert_eq!(
+                read(text).map(|n| n.replace(',', "")).as_deref(),
+                Some(number),
+                "{text}"
+            );
+        }
+        for text in [
+            "有货",
+            "需订货（约7天）",
+            "預購商品,約 20 個工作天出貨",
+            "Ships in 3 weeks",
+            "5 business days",
+            "3-5 件",
+            "1.5 kg",
+            "2026-12-20 到貨",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        let mixed = form("stock", &["8 件", "缺货", "预计 7 天"]);
+        assert!(mixed.contains(r#"replace = ["缺货", "0"]"#), "{mixed}");
+        assert!(!form("size", &["8 件", "缺货"]).contains("int"));
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn cards_of_other_goods_say_nothing_of_a_page() {
             r#"id = { query = "id", clean = ["int"], required = true } # 116"#.to_owned(),
             r#"title = { css = "h1::text", clean = ["collapse"], required = true } # 卡式炉"#.to_owned(),
             r#"code = 'span.lbl:contains("商品货号") + span::text' # SY000116"#.to_owned(),
-            r#"stock = { css = 'span.lbl:contains("商品库存") + span::text', clean = ["collapse", { replace = ["缺货", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-]\D{0,24})?$' }, { int = { thousands = "," } }] } # 8"#.to_owned(),
+            r#"stock = { css = 'span.lbl:contains("商品库存") + span::text', clean = ["collapse", { replace = ["缺货", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-][^\d天日周週月年y]{0,24})?$' }, { int = { thousands = "," } }] } # 8"#.to_owned(),
             r#"brand = { css = 'span.lbl:contains("商品品牌") + span ::text', join = "", clean = ["collapse"] } # 北岭"#.to_owned(),
             format!(r#"price = {{ css = 'span.lbl:contains("本店售价") + font::text, span.lbl:contains("促 销 价") + font::text', {money} }} # 189.00"#),
             r#"商品点击数 = { css = 'span.lbl:contains("商品点击数") + span::text', clean = ["int"] } # 1161"#.to_owned(),

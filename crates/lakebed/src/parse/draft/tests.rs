@@ -268,7 +268,7 @@ fn labels_of_a_width_and_bare_values_are_found_and_what_few_pages_have_stays_tex
         ),
         (
             "stock",
-            r#"{ css = 'label:contains("庫 存") + span::text', clean = ["collapse", { replace = ["售完", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-]\D{0,24})?$' }, { int = { thousands = "," } }] } # 1"#,
+            r#"{ css = 'label:contains("庫 存") + span::text', clean = ["collapse", { replace = ["售完", "0"] }, { regex = '^\D{0,16}(\d{1,3}(?:,\d{3})+|\d{1,6})\s*(?:[^\d\s.~/天日周週月年小至dwhm-][^\d天日周週月年y]{0,24})?$' }, { int = { thousands = "," } }] } # 1"#,
         ),
         (
             "posted",
