@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
+use crate::queue::cell::unsigned;
 use crate::queue::db::{Fault, Tx, in_tx, values};
 use crate::queue::event::put_event;
 use crate::queue::family::{family_of, listed};
@@ -23,10 +24,12 @@ impl Queue {
     /// `NotFound` where another call was faster; `PreconditionFailed` where a run is not closed; `Conflict` where the family is
     /// another one than these runs.
     pub async fn prune_family(&self, runs: &[i64]) -> Result<u64> {
-        in_tx!(&self.db, "prune the runs", |tx| {
+        let requests = in_tx!(&self.db, "prune the runs", |tx| {
             let_go(&mut tx, runs).await
         })?;
-        self.delete_rows(runs).await
+        // Others may delete some of them, too.
+        let _deleted = self.delete_rows(runs).await?;
+        Ok(requests)
     }
 
     /// Deletes what calls that died left of runs that were pruned; how many requests there were.
@@ -63,8 +66,8 @@ impl Queue {
     }
 }
 
-/// The move: no run of the family is in any state from now on.
-async fn let_go(tx: &mut Tx, runs: &[i64]) -> Result<(), Fault> {
+/// The move: no run of the family is in any state from now on. How many requests there were.
+async fn let_go(tx: &mut Tx, runs: &[i64]) -> Result<u64, Fault> {
     let wanted: BTreeSet<i64> = runs.iter().copied().collect();
     let mut locked = Vec::with_capacity(wanted.len());
     // In one order for all, so that no two wait for each other.
@@ -72,7 +75,7 @@ async fn let_go(tx: &mut Tx, runs: &[i64]) -> Result<(), Fault> {
         locked.push(require_state(tx, *id, &[RunState::Closed]).await?);
     }
     let Some(one) = locked.first() else {
-        return Ok(());
+        return Ok(0);
     };
     // Nobody makes a retry of a row that is locked, and one that was made is seen.
     let family: BTreeSet<i64> = family_of(tx, one).await?.into_iter().collect();
@@ -94,7 +97,11 @@ async fn let_go(tx: &mut Tx, runs: &[i64]) -> Result<(), Fault> {
     for run in &locked {
         put_event(tx, None, "run_pruned", &run.key).await?;
     }
-    Ok(())
+    let sql = format!(
+        "SELECT count(*) FROM queue_request_state WHERE run_id IN ({})",
+        listed(runs)
+    );
+    Ok(unsigned(tx.int(&sql, &[]).await?))
 }
 
 /// Some requests of a run that goes, and at last itself: 0 then.
